@@ -1,0 +1,1 @@
+//! The event model and the append-only, hash-chained, signed log.

@@ -1,0 +1,2 @@
+//! The `redoma` command.
+fn main() {}

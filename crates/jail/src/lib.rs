@@ -1,0 +1,1 @@
+//! Turns a resolved policy into a running, confined process tree.

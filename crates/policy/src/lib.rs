@@ -1,0 +1,1 @@
+//! The policy model: layers, trust, resolution, and one decision function per question.

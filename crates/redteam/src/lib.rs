@@ -1,0 +1,1 @@
+//! What an attacker inside tries, as a table of attempts.

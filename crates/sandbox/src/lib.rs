@@ -1,0 +1,1 @@
+//! Sandboxes: the manager, the native driver, change sets and undo.

@@ -1,0 +1,1 @@
+//! Kernel interfaces that rustix and landlock lack; the only crate with unsafe code.
