@@ -1,0 +1,86 @@
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use crate::clone::last_error;
+
+/// Signals as a readable descriptor, so that one poll loop sees everything. See `signalfd(2)`.
+#[derive(Debug)]
+pub struct SignalFd(OwnedFd);
+
+impl SignalFd {
+    /// Blocks `signals` for this thread and takes them from the descriptor instead.
+    ///
+    /// # Errors
+    /// `EMFILE`, `ENFILE` or `ENOMEM` when the kernel has none left.
+    ///
+    /// No safe crate has this: `rustix` offers neither signal masks nor `signalfd`.
+    pub fn new(signals: &[Signal]) -> Result<Self, Errno> {
+        block_signals(signals)?;
+        let set = set_of(signals);
+        // SAFETY: `set` is an initialised signal set; -1 asks for a new descriptor.
+        let fd = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        // SAFETY: a non-negative return is a new descriptor that nothing else owns.
+        if fd < 0 { Err(last_error()) } else { Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) })) }
+    }
+
+    /// The next pending signal's number, or none.
+    ///
+    /// # Errors
+    /// What `read(2)` says, other than that nothing is pending.
+    pub fn next(&self) -> Result<Option<i32>, Errno> {
+        let mut record = [0u8; size_of::<libc::signalfd_siginfo>()];
+        match rustix::io::read(&self.0, &mut record) {
+            // The signal's number is the record's first word.
+            Ok(length) if length == record.len() => {
+                Ok(Some(i32::from_ne_bytes([record[0], record[1], record[2], record[3]])))
+            }
+            Ok(_) | Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl AsFd for SignalFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Blocks `signals` for this thread. See `sigprocmask(2)`.
+///
+/// # Errors
+/// None that a valid set can meet; the kernel's answer is passed on.
+pub fn block_signals(signals: &[Signal]) -> Result<(), Errno> {
+    let set = set_of(signals);
+    // SAFETY: `set` is initialised, and the old mask is not asked for.
+    let done = unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+    if done == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+/// Unblocks every signal and gives each its default action: what a command expects to start with, whatever
+/// the process that forked it had set (Rust ignores `SIGPIPE`). See `signal(7)`.
+pub fn restore_default_signals() {
+    const LAST_SIGNAL: i32 = 64;
+    for signal in 1..=LAST_SIGNAL {
+        // SAFETY: SIG_DFL installs no handler. SIGKILL, SIGSTOP and glibc's own refuse harmlessly.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    let none = set_of(&[]);
+    // SAFETY: `none` is initialised, and the old mask is not asked for.
+    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) };
+}
+
+fn set_of(signals: &[Signal]) -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` initialises the set, `sigaddset` only adds valid numbers to it.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), signal.as_raw());
+        }
+        set.assume_init()
+    }
+}
