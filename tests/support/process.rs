@@ -1,0 +1,40 @@
+//! Waiting for processes by pidfd (pidfd_open(2)): no polling, no race with a pid used again.
+
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// Whether a process with this id exists and has not ended.
+#[must_use]
+pub fn alive(pid: i32) -> bool {
+    !wait_gone(pid, Duration::ZERO)
+}
+
+/// Waits until the process has ended; `false` when it still runs after `patience`.
+///
+/// # Panics
+/// If the kernel refuses a pidfd for another reason than "no such process".
+#[must_use]
+pub fn wait_gone(pid: i32, patience: Duration) -> bool {
+    let pid = Pid::from_raw(pid).expect("process ids are positive");
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(pidfd) => readable(&pidfd, patience),
+        Err(Errno::SRCH) => true,
+        Err(errno) => panic!("pidfd_open of {pid:?}: {errno}"),
+    }
+}
+
+/// Waits until a descriptor has something to read (a pidfd: its process ended).
+pub(crate) fn readable(fd: &impl std::os::fd::AsFd, patience: Duration) -> bool {
+    let timeout = Timespec::try_from(patience).expect("patience fits a timespec");
+    let mut fds = [PollFd::new(fd, PollFlags::IN)];
+    loop {
+        match poll(&mut fds, Some(&timeout)) {
+            Err(Errno::INTR) => {}
+            Ok(ready) => return ready > 0,
+            Err(errno) => panic!("poll: {errno}"),
+        }
+    }
+}
