@@ -6,6 +6,7 @@
 mod clone;
 mod exec;
 mod mount;
+pub mod probe;
 mod seccomp;
 mod signal;
 
