@@ -1,0 +1,20 @@
+//! Exit codes: they are part of the interface.
+
+use std::process::ExitCode;
+
+/// How the process ends. Codes of `run` follow env(1), timeout(1) and the shell's 128+N.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Exit(u8);
+
+impl Exit {
+    /// It worked.
+    pub(crate) const OK: Self = Self(0);
+    /// It did not work, or the answer is no.
+    pub(crate) const FAILED: Self = Self(1);
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.0)
+    }
+}

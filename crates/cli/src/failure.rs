@@ -1,0 +1,97 @@
+//! How an error is told: what failed, why, and one hint that works when pasted.
+
+use std::io::{self, Write};
+
+use crate::exit::Exit;
+use crate::printer::{BAD, DIM, HINT};
+
+/// An error of the command line itself, with its hint.
+#[derive(Debug)]
+pub(crate) struct Hinted {
+    what: String,
+    hint: String,
+}
+
+impl std::fmt::Display for Hinted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Hinted {}
+
+/// An error with the line to paste that mends it.
+pub(crate) fn hinted(what: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    Hinted { what: what.into(), hint: hint.into() }.into()
+}
+
+/// Tells the error on standard error and says how to exit.
+///
+/// A closed pipe is no error: whoever read has read enough.
+pub(crate) fn report(error: &anyhow::Error) -> Exit {
+    if is_broken_pipe(error) {
+        return Exit::OK;
+    }
+    // Nobody reads standard error any more: the exit code still tells.
+    let _ = anstream::stderr().write_all(render(error).as_bytes());
+    Exit::FAILED
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn render(error: &anyhow::Error) -> String {
+    let mut text = format!("{BAD}error:{BAD:#} {}\n", lines(&error.to_string()));
+    for cause in error.chain().skip(1) {
+        text.push_str(&format!("  {DIM}why:{DIM:#} {}\n", lines(&cause.to_string())));
+    }
+    if let Some(hint) = hint_of(error) {
+        text.push_str(&format!("{HINT}hint:{HINT:#} {hint}\n"));
+    }
+    text
+}
+
+/// Escapes each line of a message by itself: paths in it may hold terminal sequences.
+fn lines(message: &str) -> String {
+    let escaped: Vec<_> = message.lines().map(|line| line.escape_debug().to_string()).collect();
+    escaped.join("\n       ")
+}
+
+/// The hint of the first error in the chain that has one.
+fn hint_of(error: &anyhow::Error) -> Option<String> {
+    error.chain().find_map(|cause| cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    fn plain(error: &anyhow::Error) -> String {
+        anstream::adapter::strip_str(&render(error)).to_string()
+    }
+
+    #[test]
+    fn what_why_and_hint_come_in_this_order() {
+        let cause = Err::<(), _>(hinted("it is locked", "unlock it"));
+        let error = cause.context("cannot open the door").unwrap_err();
+        assert_eq!(plain(&error), "error: cannot open the door\n  why: it is locked\nhint: unlock it\n");
+    }
+
+    #[test]
+    fn terminal_sequences_in_a_message_are_shown_not_sent() {
+        let error = anyhow::anyhow!("no such file: a\u{1b}[2Jb");
+        assert!(render(&error).contains("a\\u{1b}[2Jb"));
+    }
+
+    #[test]
+    fn a_broken_pipe_anywhere_in_the_chain_is_no_error() {
+        let pipe = Err::<(), _>(io::Error::from(io::ErrorKind::BrokenPipe)).context("printing");
+        assert!(is_broken_pipe(&pipe.unwrap_err()));
+        assert!(!is_broken_pipe(&io::Error::from(io::ErrorKind::NotFound).into()));
+    }
+}
