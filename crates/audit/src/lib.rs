@@ -1,1 +1,28 @@
 //! The event model and the append-only, hash-chained, signed log.
+//!
+//! An [`Event`] is one thing that happened. Everything in it that comes from outside is a [`Text`] or an [`Argv`], which
+//! are redacted when they are made. [`escape`] makes untrusted text safe to show.
+
+mod digest;
+mod error;
+pub mod escape;
+pub mod event;
+mod id;
+mod redact;
+mod text;
+
+pub use digest::Digest;
+pub use error::Error;
+pub use event::Event;
+pub use id::SessionId;
+pub use redact::redact;
+pub use text::{Argv, Text};
+
+/// `N` bytes from the kernel's random source.
+fn random<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    // Up to 256 bytes come whole or not at all: getrandom(2).
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|errno| Error::Random { source: errno.into() })?;
+    Ok(bytes)
+}
