@@ -1,1 +1,33 @@
 //! The policy model: layers, trust, resolution, and one decision function per question.
+//!
+//! This crate is pure. It opens no file, reads no clock and no environment: whatever it must know about the
+//! machine comes in through [`Surroundings`]. The way in is [`resolve`], which turns [`Source`]s (what the user
+//! wrote) into a [`ResolvedPolicy`] (what is enforced); the way out is [`ResolvedPolicy::decide`], which answers
+//! a [`Question`] with a [`Verdict`]. What is enforced and what `redoma why` says both come from it.
+
+mod decide;
+mod environment;
+mod filesystem;
+mod host;
+mod network;
+mod origin;
+mod pattern;
+mod quantity;
+mod resolved;
+mod surroundings;
+
+pub use decide::{DEVICES, Effect, PRIVATE_FOLDERS, Place, Question, SmallestChange, Verdict};
+pub use environment::{EnvRule, EnvSet, Environment, InvalidName, NamePattern, VariableKind};
+pub use filesystem::{Access, Alias, Filesystem, Grant, PathRule, Workspace};
+pub use host::{HostName, HostPattern, InvalidHost};
+pub use network::{
+    Action, InvalidPort, LocalPorts, Network, NetworkDefault, NetworkRule, Pinned, Publish, Purpose, Reach,
+    SecretRule, SecretSource,
+};
+pub use origin::{ContentHash, Layer, Notice, NoticeKind, Origin, Source, content_hash};
+pub use pattern::{InvalidGlob, PathGlob, PathPattern};
+pub use quantity::{ByteSize, Cpus, InvalidQuantity, TimeSpan};
+pub use resolved::{
+    AgentName, AgentProfile, Audit, InvalidAgentName, KernelFeatures, Limits, Record, ResolvedPolicy, Tier,
+};
+pub use surroundings::{CommandLine, PathFacts, PathKind, Surroundings};
