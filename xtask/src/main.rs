@@ -3,6 +3,8 @@
 //! Each recipe is also what CI runs, so that a failure there can be repeated here with the same words.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "xtask talks to the person who runs it")]
 
+mod bench;
+mod generate;
 mod process;
 mod setup;
 mod stage;
@@ -21,14 +23,24 @@ struct Cli {
 #[derive(Subcommand)]
 enum Recipe {
     /// Install what the tests need on Debian or Ubuntu. Safe to run again.
-    Setup,
+    Setup(setup::Options),
     /// Run everything a contributor can run, and say loudly what had to be skipped.
     Test(test::Options),
+    /// Measure what Redoma costs, beside its peers.
+    Bench(bench::Options),
+    /// Write the CLI reference, the policy schema, completions and manual pages from the program.
+    Generate(generate::Options),
+    /// Print how long a command took, in nanoseconds; used by bench inside a sandbox.
+    #[command(hide = true)]
+    Clock(bench::ClockOptions),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().recipe {
-        Recipe::Setup => setup::run(),
+        Recipe::Setup(options) => setup::run(&options),
         Recipe::Test(options) => test::run(&options),
+        Recipe::Bench(options) => bench::run(&options),
+        Recipe::Generate(options) => generate::run(&options),
+        Recipe::Clock(options) => bench::clock_run(&options),
     }
 }

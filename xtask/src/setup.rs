@@ -39,8 +39,18 @@ const CARGO_TOOLS: &[&str] = &["cargo-nextest", "cargo-deny"];
 /// Where a toolchain is put that every user of the machine can read. rustup keeps it in a home.
 pub(crate) const TOOLCHAIN: &str = "/opt/redoma-test/toolchain";
 
+/// Where the peers that `cargo xtask bench` measures are put.
+pub(crate) const PEERS: &str = "/opt/redoma-test/peers";
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Also install the programs that `cargo xtask bench` compares with (some minutes)
+    #[arg(long)]
+    peers: bool,
+}
+
 /// Installs what is missing and says what it did.
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(options: &Options) -> Result<()> {
     let packages = missing_packages();
     if user::is_root() {
         install_packages(&packages)?;
@@ -50,6 +60,9 @@ pub(crate) fn run() -> Result<()> {
         advise(&packages)?;
     }
     CARGO_TOOLS.iter().try_for_each(|tool| ensure_cargo_tool(tool))?;
+    if options.peers {
+        install_peers()?;
+    }
     println!("setup: done");
     Ok(())
 }
@@ -119,6 +132,23 @@ fn ensure_cargo_tool(tool: &str) -> Result<()> {
     // --debug: they run for seconds and are built on every fresh CI machine, so building fast matters more.
     println!("setup: building {tool}");
     process::run(cargo().args(["install", "--locked", "--debug", tool]))
+}
+
+/// bubblewrap is among the tests' programs already; srt also calls socat and ripgrep, nono links libdbus.
+fn install_peers() -> Result<()> {
+    if user::is_root() {
+        install_packages(&["libdbus-1-dev", "pkg-config", "ripgrep", "socat"])?;
+    }
+    let bin = Path::new(PEERS).join("bin");
+    if !bin.join("srt").exists() || !bin.join("codex").exists() {
+        let packages = ["@anthropic-ai/sandbox-runtime", "@openai/codex"];
+        process::run(Command::new("npm").args(["install", "--global", "--prefix", PEERS]).args(packages))?;
+    }
+    if !bin.join("nono").exists() {
+        // Without --locked: its lock file names a release that was withdrawn.
+        process::run(cargo().args(["install", "--root", PEERS, "nono-cli"]))?;
+    }
+    Ok(())
 }
 
 /// Hard links (or, across file systems, copies) of the toolchain in use, for users who cannot look

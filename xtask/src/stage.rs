@@ -16,7 +16,7 @@ use crate::setup::TOOLCHAIN;
 use crate::user::User;
 
 /// Folders with programs on which the tests may rely; a version manager's shims in root's home are no use.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The laid-out archive. Removed when dropped.
 pub(crate) struct Stage {
@@ -129,7 +129,8 @@ fn toolchain() -> Result<OsString> {
     Ok(process::output(Command::new("rustc").args(["--print", "sysroot"]))?.trim().into())
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
+/// Copies a file; an error names both.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::copy(from, to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
     Ok(())
 }
