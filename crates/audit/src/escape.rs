@@ -56,8 +56,7 @@ fn push_escaped(out: &mut String, character: char) {
     }
 }
 
-/// Whether a terminal acts on `character`, or an eye cannot see it; and the backslash, which announces an escape.
-pub(crate) fn is_hazard(character: char) -> bool {
+fn is_hazard(character: char) -> bool {
     match character {
         ' '..='[' | ']'..='~' => false,
         '\\' => true,

@@ -10,7 +10,6 @@
 mod cache;
 mod links;
 pub(crate) mod pool;
-pub(crate) mod remove;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -42,7 +41,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    pub(crate) fn from_type(kind: FileType) -> Self {
+    fn from_type(kind: FileType) -> Self {
         match kind {
             FileType::Directory => Self::Dir,
             FileType::Symlink => Self::Symlink,
