@@ -31,17 +31,27 @@ impl Digest {
     pub(crate) fn from_hex(hex: &[u8]) -> Option<Self> {
         decode_hex(hex).map(Self)
     }
+
+    /// The written form.
+    pub(crate) fn to_hex(self) -> [u8; Self::HEX_LEN] {
+        let mut hex = [0; Self::HEX_LEN];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&digits(byte));
+        }
+        hex
+    }
 }
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
+/// A byte as two digits.
+fn digits(byte: u8) -> [u8; 2] {
+    [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]
+}
+
 /// `bytes` in lower-case hexadecimal.
 pub(crate) fn encode_hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .map(|nibble| char::from(HEX[usize::from(nibble)]))
-        .collect()
+    bytes.iter().flat_map(|&byte| digits(byte)).map(char::from).collect()
 }
 
 /// Exactly `N` bytes from `2 * N` lower-case hexadecimal digits.
@@ -111,7 +121,7 @@ mod tests {
     #[test]
     fn hexadecimal_goes_both_ways_in_one_spelling() {
         let digest = Digest::of(b"redoma");
-        assert_eq!(digest.to_string().len(), Digest::HEX_LEN);
+        assert_eq!(digest.to_string().as_bytes(), digest.to_hex());
         assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
         assert!(digest.to_string().to_uppercase().parse::<Digest>().is_err());
         assert!("00".parse::<Digest>().is_err());

@@ -128,6 +128,20 @@ pub enum Error {
         /// Which.
         path: PathBuf,
     },
+    /// The ledger ends with something that is no line of a ledger.
+    #[error("{} is damaged at its end", path.display())]
+    Ledger {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The last line of a log is not whole, as after a crash or on a full disk.
+    #[error("{} breaks off: {bytes} bytes at its end are not a whole record", path.display())]
+    Torn {
+        /// Which.
+        path: PathBuf,
+        /// The length of what is there.
+        bytes: usize,
+    },
     /// A line is not a record.
     #[error("line {line} of {} is not a record: {what}", path.display())]
     Line {
@@ -154,12 +168,12 @@ impl Error {
             Self::SessionId { .. } | Self::NoSession { .. } => "redoma sessions".into(),
             Self::Ambiguous { one, .. } => format!("redoma log {one}"),
             Self::Mode { path, wanted, .. } => format!("chmod {wanted:o} {}", quoted(path)),
-            Self::Owner { path, .. } => format!("sudo chown \"$(id -u)\" {}", quoted(path)),
+            Self::Owner { .. } => "export REDOMA_HOME=\"$HOME/.redoma-$(id -u)\"".into(),
             Self::Write { path, source } if source.kind() == io::ErrorKind::StorageFull => {
                 format!("df -h {}", quoted(path))
             }
-            Self::Line { .. } => "redoma audit verify".into(),
-            Self::Key { path } => format!("mv {0} {0}.broken", quoted(path)),
+            // The gap is noted in the next ledger: the anchor with the keys knows how far this one went.
+            Self::Key { path } | Self::Ledger { path } => format!("mv {0} {0}.broken", quoted(path)),
             _ => return None,
         })
     }

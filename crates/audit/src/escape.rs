@@ -56,7 +56,8 @@ fn push_escaped(out: &mut String, character: char) {
     }
 }
 
-fn is_hazard(character: char) -> bool {
+/// Whether a terminal acts on `character`, or an eye cannot see it; and the backslash, which announces an escape.
+pub(crate) fn is_hazard(character: char) -> bool {
     match character {
         ' '..='[' | ']'..='~' => false,
         '\\' => true,

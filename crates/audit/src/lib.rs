@@ -7,15 +7,30 @@ mod digest;
 mod error;
 pub mod escape;
 pub mod event;
+mod folder;
 mod id;
+#[allow(dead_code, reason = "verification comes next")]
+mod key;
+mod ledger;
+#[allow(dead_code, reason = "verification comes next")]
+mod line;
+mod lines;
+mod log;
+mod read;
 mod redact;
+mod store;
+mod summary;
 mod text;
 
 pub use digest::Digest;
 pub use error::Error;
 pub use event::Event;
 pub use id::SessionId;
+pub use log::{Sealed, SessionLog};
+pub use read::{Record, Records};
 pub use redact::redact;
+pub use store::Store;
+pub use summary::{SessionState, SessionSummary};
 pub use text::{Argv, Text};
 
 /// `N` bytes from the kernel's random source.

@@ -6,6 +6,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::shell;
+
 /// The three folders that hold everything Redoma keeps.
 ///
 /// Making this value reads nothing from the disk and makes no folder: each part makes what it needs when it writes.
@@ -34,7 +36,7 @@ impl HomesError {
     pub fn hint(&self) -> String {
         match self {
             Self::NoHome => "export HOME=/path/to/your/home".to_owned(),
-            Self::RelativeRedomaHome(path) => format!("export REDOMA_HOME=\"$PWD/{}\"", path.display()),
+            Self::RelativeRedomaHome(path) => format!("export REDOMA_HOME=\"$PWD\"/{}", shell::word(path)),
         }
     }
 }

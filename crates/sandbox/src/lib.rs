@@ -1,7 +1,11 @@
 //! Sandboxes: the manager, the native driver, change sets and undo.
 
+pub mod decoy;
 pub mod homes;
 pub mod project;
-#[expect(dead_code, reason = "settings and trust read owners and follow links; they come next")]
+pub mod quarantine;
+pub mod shell;
+#[expect(dead_code, reason = "settings read groups and modes; they come next")]
 mod small_file;
+pub mod trust;
 pub mod walk;

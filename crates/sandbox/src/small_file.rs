@@ -1,7 +1,8 @@
 //! Reading files that somebody else may have put there: bounded, never a device, never by surprise through a link.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags};
@@ -78,6 +79,21 @@ impl SmallFile {
     }
 }
 
+/// Puts `bytes` in the place of the file at `path`: whoever reads sees the old content or the new, never a half.
+///
+/// The permission bits of an old file stay; a new one gets `mode`. A link at `path` is replaced, not followed.
+pub(crate) fn replace(path: &Path, bytes: &[u8], mode: u32) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let old = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
+    let mode = old.map_or(mode, |old| old.permissions().mode() & 0o777);
+    let mut fresh = tempfile::Builder::new().prefix(".redoma-").tempfile_in(folder)?;
+    fresh.write_all(bytes)?;
+    fresh.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
+    fresh.as_file().sync_all()?;
+    fresh.persist(path)?;
+    Ok(())
+}
+
 fn open(path: &Path, links: Links) -> rustix::io::Result<OwnedFd> {
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     if links == Links::Refuse {
@@ -107,6 +123,21 @@ mod tests {
         let pipe = dir.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, FileType::Fifo, Mode::RUSR, 0).unwrap();
         assert!(matches!(SmallFile::read(&pipe, 9, Links::Refuse), Err(SmallFileError::NotRegular)));
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_its_mode_and_a_link_is_not_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("f"), dir.path().join("l"));
+        replace(&file, b"one", 0o600).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        replace(&file, b"two", 0o600).unwrap();
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        replace(&link, b"three", 0o600).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"two");
+        assert_eq!(std::fs::read(&link).unwrap(), b"three");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left over");
     }
 
     #[test]

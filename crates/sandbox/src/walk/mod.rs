@@ -10,6 +10,7 @@
 mod cache;
 mod links;
 pub(crate) mod pool;
+pub(crate) mod remove;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -41,7 +42,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    fn from_type(kind: FileType) -> Self {
+    pub(crate) fn from_type(kind: FileType) -> Self {
         match kind {
             FileType::Directory => Self::Dir,
             FileType::Symlink => Self::Symlink,

@@ -1,0 +1,129 @@
+//! The store of all sessions' logs.
+
+use std::cmp::Reverse;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use crate::event::SessionMeta;
+use crate::folder::Folder;
+use crate::id::is_prefix;
+use crate::key::Signer;
+use crate::log::SessionLog;
+use crate::read::Records;
+use crate::summary::{Listed, SessionSummary};
+use crate::{Error, SessionId};
+
+/// The logs of all sessions of one user, their ledger, and the keys they are signed with.
+pub struct Store {
+    home: Arc<Home>,
+    signer: OnceLock<Arc<Signer>>,
+}
+
+/// The folders.
+pub(crate) struct Home {
+    pub(crate) logs: Folder,
+    pub(crate) keys: Folder,
+    /// Whether a signature is on the disk before it counts.
+    pub(crate) sync: bool,
+}
+
+// === impl Home ===
+
+impl Home {
+    pub(crate) fn file_name(session: SessionId) -> String {
+        format!("{session}.jsonl")
+    }
+
+    /// The sessions that have a log, in no order.
+    pub(crate) fn ids(&self) -> Result<Vec<SessionId>, Error> {
+        let id = |name: &String| name.strip_suffix(".jsonl")?.parse().ok();
+        Ok(self.logs.names()?.iter().filter_map(id).collect())
+    }
+}
+
+// === impl Store ===
+
+impl Store {
+    /// Opens the store in `state` (its folder `audit`) with the keys in `keys`. Folders that are missing are made,
+    /// for their owner only; the key is made by the first session.
+    ///
+    /// # Errors
+    /// [`Error::Folder`]; [`Error::Owner`] or [`Error::Mode`] if somebody else could write there.
+    pub fn open(state: &Path, keys: &Path) -> Result<Self, Error> {
+        Self::open_with(state, keys, false)
+    }
+
+    /// The same store, with every signature on the disk before it counts (`fdatasync(2)`): records then survive a
+    /// crash of the machine, not of the keeper alone.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_synced(state: &Path, keys: &Path) -> Result<Self, Error> {
+        Self::open_with(state, keys, true)
+    }
+
+    fn open_with(state: &Path, keys: &Path, sync: bool) -> Result<Self, Error> {
+        let (logs, keys) = (Folder::open(&state.join("audit"))?, Folder::open(keys)?);
+        Ok(Self { home: Arc::new(Home { logs, keys, sync }), signer: OnceLock::new() })
+    }
+
+    /// Begins the log of a session, with its first record.
+    ///
+    /// # Errors
+    /// Whatever keeps the record from being complete: then nothing may be started.
+    pub fn begin(&self, meta: SessionMeta) -> Result<SessionLog, Error> {
+        SessionLog::begin(self.home.clone(), self.signer()?, meta)
+    }
+
+    /// The one session whose id starts with `prefix`.
+    ///
+    /// # Errors
+    /// [`Error::SessionId`], [`Error::NoSession`] or [`Error::Ambiguous`].
+    pub fn find(&self, prefix: &str) -> Result<SessionId, Error> {
+        if !is_prefix(prefix) {
+            return Err(Error::SessionId { text: prefix.into() });
+        }
+        let mut found = self.home.ids()?.into_iter().filter(|id| id.as_str().starts_with(prefix));
+        match (found.next(), found.next()) {
+            (None, _) => Err(Error::NoSession { prefix: prefix.into() }),
+            (Some(id), None) => Ok(id),
+            (Some(one), Some(other)) => Err(Error::Ambiguous { prefix: prefix.into(), one, other }),
+        }
+    }
+
+    /// All sessions, the newest first. Only the two ends of each log are read, and the far end only when it is asked for.
+    ///
+    /// # Errors
+    /// [`Error::Read`] or [`Error::Open`] for the folder or a log in it.
+    pub fn sessions(&self) -> Result<impl Iterator<Item = Result<SessionSummary, Error>>, Error> {
+        let opened = self.home.ids()?.into_iter().map(|id| Listed::open(&self.home, id));
+        let mut listed: Vec<Listed> = opened.filter_map(Result::transpose).collect::<Result<_, _>>()?;
+        listed.sort_by_key(|log| Reverse(log.started()));
+        let home = self.home.clone();
+        Ok(listed.into_iter().map(move |log| log.summary(&home)))
+    }
+
+    /// The records of a session as far as they go now.
+    ///
+    /// # Errors
+    /// [`Error::NoSession`] or [`Error::Open`].
+    pub fn read(&self, session: SessionId) -> Result<Records, Error> {
+        Records::read(&self.home, session)
+    }
+
+    /// The records of a session from its first, waiting for more until its keeper is gone.
+    ///
+    /// # Errors
+    /// [`Error::NoSession`], [`Error::Open`] or [`Error::Watch`].
+    pub fn follow(&self, session: SessionId) -> Result<Records, Error> {
+        Records::follow(&self.home, session)
+    }
+
+    fn signer(&self) -> Result<Arc<Signer>, Error> {
+        if let Some(signer) = self.signer.get() {
+            return Ok(signer.clone());
+        }
+        let signer = Arc::new(Signer::load_or_create(&self.home.keys)?);
+        Ok(self.signer.get_or_init(|| signer).clone())
+    }
+}

@@ -1,0 +1,317 @@
+//! Protected and denied paths that do not exist when a session starts, in folders it may write.
+//!
+//! Nothing can be mounted over what is not there, and nothing is created in the host's tree to make it possible. So the
+//! folders on the way are watched (inotify(7)), and what appears under such a name is moved away at once, by rename. The
+//! events only say when to look; what is done follows from looking, so that a lost or forged event hides nothing.
+//!
+//! What this cannot do: a program of the host that reads the path in the instant between is not kept from it.
+
+mod keep;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use crate::walk::FileKind;
+use crate::walk::tree::{self, Root};
+use keep::Keep;
+
+/// Something that appeared where nothing may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quarantined {
+    /// The protected or denied path it was meant for.
+    pub wanted: PathBuf,
+    /// Where it appeared: `wanted`, or a link in place of a folder on the way to it.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: FileKind,
+    /// What was done.
+    pub outcome: Outcome,
+}
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It lies here now.
+    Moved(PathBuf),
+    /// It was removed: too many were kept already.
+    Removed,
+    /// It is still there, for this reason.
+    Failed(Errno),
+}
+
+/// Why a watch could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum QuarantineError {
+    /// inotify_init1(2) failed, mostly because of its per-user limit.
+    #[error("cannot watch for protected paths: {0}")]
+    Inotify(Errno),
+    /// A folder could not be opened or watched.
+    #[error("cannot watch {path:?} for protected paths: {source}")]
+    Watch {
+        /// The folder.
+        path: PathBuf,
+        /// The kernel's reason.
+        source: Errno,
+    },
+    /// A path that lies in none of the roots.
+    #[error("{path:?} lies in no granted folder")]
+    Outside {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+impl QuarantineError {
+    /// What the user can do.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Inotify(_) | Self::Watch { source: Errno::NOSPC, .. } => {
+                "sysctl fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288".to_owned()
+            }
+            Self::Watch { path, .. } => format!("make {path:?} readable, or grant another folder"),
+            Self::Outside { path } => format!("take {path:?} out of the protected paths"),
+        }
+    }
+}
+
+/// The watch of one session.
+#[derive(Debug)]
+pub struct Watch {
+    inotify: OwnedFd,
+    roots: Vec<Root>,
+    wanted: Vec<Wanted>,
+    /// By watch descriptor: which names in that folder matter, and to which of `wanted`.
+    names: HashMap<i32, BTreeMap<OsString, BTreeSet<usize>>>,
+    keep: Keep,
+}
+
+#[derive(Debug)]
+struct Wanted {
+    root: usize,
+    /// Below the root; never empty.
+    parts: Vec<OsString>,
+    /// A link, or a git file, that stood on the way when the session began: the user's own.
+    own: Option<Own>,
+}
+
+/// An inode, held open, since the number of one that was freed is given to the next file.
+#[derive(Debug)]
+struct Own {
+    dev: u64,
+    ino: u64,
+    _held: OwnedFd,
+}
+
+impl Own {
+    fn of(step: &Step) -> Result<Self, Errno> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let held = rustix::fs::openat(&step.dir, &step.name, flags, Mode::empty())?;
+        let stat = rustix::fs::fstat(&held)?;
+        Ok(Self { dev: stat.st_dev, ino: stat.st_ino, _held: held })
+    }
+
+    fn is(&self, stat: &Stat) -> bool {
+        (self.dev, self.ino) == (stat.st_dev, stat.st_ino)
+    }
+}
+
+/// What stands at some step of the way to a wanted path.
+struct Step {
+    dir: OwnedFd,
+    name: OsString,
+    /// Of the step itself, below the root.
+    rel: PathBuf,
+    stat: Stat,
+}
+
+impl Watch {
+    /// Starts watching for `wanted`, each of which lies below one of the writable `roots`; both absolute. What exists
+    /// already is quarantined by the first [`Watch::handle`] or [`Watch::sweep`]: leave out what may be there.
+    ///
+    /// `quarantine` is made when something has to be moved into it.
+    ///
+    /// # Errors
+    /// When a folder on the way cannot be watched: the session must not start then.
+    pub fn new(roots: &[PathBuf], wanted: &[PathBuf], quarantine: &Path) -> Result<Self, QuarantineError> {
+        let inotify =
+            inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(QuarantineError::Inotify)?;
+        let open = |path: &PathBuf| {
+            Root::open(path).map_err(|source| QuarantineError::Watch { path: path.clone(), source })
+        };
+        let roots = roots.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let wanted = wanted.iter().map(|path| Wanted::below(&roots, path)).collect::<Result<Vec<_>, _>>()?;
+        let keep = Keep::new(quarantine);
+        let mut watch = Self { inotify, roots, wanted, names: HashMap::new(), keep };
+        for index in 0..watch.wanted.len() {
+            watch.begin(index).map_err(|source| watch.failed(index, source))?;
+        }
+        Ok(watch)
+    }
+
+    /// The descriptor to poll for reading.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.inotify.as_fd()
+    }
+
+    /// Reads what happened and moves away what appeared. Call it when [`Watch::fd`] is readable.
+    pub fn handle(&mut self) -> Vec<Quarantined> {
+        let due = self.due();
+        due.into_iter().flat_map(|index| self.clear(index)).collect()
+    }
+
+    /// Looks at every wanted path, whatever was heard. Call it when the session's processes are gone.
+    pub fn sweep(&mut self) -> Vec<Quarantined> {
+        (0..self.wanted.len()).flat_map(|index| self.clear(index)).collect()
+    }
+
+    fn begin(&mut self, index: usize) -> Result<(), Errno> {
+        if let Some(step) = self.look(index)? {
+            let wanted = &mut self.wanted[index];
+            if step.rel.components().count() < wanted.parts.len() {
+                wanted.own = Some(Own::of(&step)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Which wanted paths to look at. Everything, when events were lost.
+    fn due(&self) -> BTreeSet<usize> {
+        let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
+        let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);
+        let mut due = BTreeSet::new();
+        loop {
+            match reader.next() {
+                Ok(event) if event.events().contains(ReadFlags::QUEUE_OVERFLOW) => {
+                    due.extend(0..self.wanted.len());
+                }
+                Ok(event) => due.extend(self.concerned(event.wd(), event.file_name())),
+                Err(Errno::INTR) => {}
+                Err(_) => return due,
+            }
+        }
+    }
+
+    fn concerned(&self, wd: i32, name: Option<&std::ffi::CStr>) -> Vec<usize> {
+        use std::os::unix::ffi::OsStrExt;
+        let Some(names) = self.names.get(&wd) else { return Vec::new() };
+        match name {
+            Some(name) => names
+                .get(OsStr::from_bytes(name.to_bytes()))
+                .map_or(Vec::new(), |of| of.iter().copied().collect()),
+            None => names.values().flatten().copied().collect(),
+        }
+    }
+
+    /// Moves away what is in the way until nothing is, in case it is made anew while we look; not for ever, though.
+    fn clear(&mut self, index: usize) -> Vec<Quarantined> {
+        let mut done = Vec::new();
+        for _ in 0..64 {
+            let Ok(Some(step)) = self.look(index) else { break };
+            let quarantined = self.quarantine_step(index, &step);
+            let failed = matches!(quarantined.outcome, Outcome::Failed(_));
+            // Gone by itself in the meantime.
+            if quarantined.outcome != Outcome::Failed(Errno::NOENT) {
+                done.push(quarantined);
+            }
+            if failed {
+                break;
+            }
+        }
+        done
+    }
+
+    /// Follows the way to a wanted path as far as it exists, watching each folder *before* looking into it, so that what
+    /// appears in between is either seen or heard. Gives what must not be there.
+    fn look(&mut self, index: usize) -> Result<Option<Step>, Errno> {
+        let Wanted { root, parts, own } = &self.wanted[index];
+        let mut dir = self.roots[*root].dir(Path::new(""))?;
+        let mut rel = PathBuf::new();
+        for (at, name) in parts.iter().enumerate() {
+            let wd = add_watch(&self.inotify, &dir)?;
+            self.names.entry(wd).or_default().entry(name.clone()).or_default().insert(index);
+            let Some(stat) = absent_is_none(rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))?
+            else {
+                return Ok(None);
+            };
+            rel.push(name);
+            let last = at + 1 == parts.len();
+            if own.as_ref().is_some_and(|own| own.is(&stat)) {
+                return Ok(None);
+            }
+            if last || leads_elsewhere(name, &stat) {
+                return Ok(Some(Step { dir, name: name.clone(), rel, stat }));
+            }
+            let next =
+                tree::beneath(&dir, name.as_os_str(), OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
+            let Some(next) = absent_is_none(next)? else { return Ok(None) };
+            dir = next;
+        }
+        Ok(None)
+    }
+
+    fn quarantine_step(&mut self, index: usize, step: &Step) -> Quarantined {
+        let Wanted { root, parts, .. } = &self.wanted[index];
+        let root = self.roots[*root].path();
+        Quarantined {
+            wanted: parts.iter().fold(root.to_path_buf(), |path, part| path.join(part)),
+            path: root.join(&step.rel),
+            kind: FileKind::from_type(FileType::from_raw_mode(step.stat.st_mode)),
+            outcome: self.keep.take(&step.dir, &step.name).unwrap_or_else(Outcome::Failed),
+        }
+    }
+
+    fn failed(&self, index: usize, source: Errno) -> QuarantineError {
+        let Wanted { root, parts, .. } = &self.wanted[index];
+        let path = parts.iter().fold(self.roots[*root].path().to_path_buf(), |path, part| path.join(part));
+        QuarantineError::Watch { path, source }
+    }
+}
+
+impl Wanted {
+    fn below(roots: &[Root], path: &Path) -> Result<Self, QuarantineError> {
+        let outside = || QuarantineError::Outside { path: path.to_path_buf() };
+        let holds = |(_, root): &(usize, &Root)| path.starts_with(root.path());
+        let longest = |(_, root): &(usize, &Root)| root.path().as_os_str().len();
+        let (index, root) = roots.iter().enumerate().filter(holds).max_by_key(longest).ok_or_else(outside)?;
+        let part = |component: Component<'_>| match component {
+            Component::Normal(name) => Ok(name.to_owned()),
+            _ => Err(outside()),
+        };
+        let rel = path.strip_prefix(root.path()).map_err(|_| outside())?;
+        let parts = rel.components().map(part).collect::<Result<Vec<_>, _>>()?;
+        if parts.is_empty() { Err(outside()) } else { Ok(Self { root: index, parts, own: None }) }
+    }
+}
+
+/// Names that lead on without being a folder: a link, and git's file that says where its folder is.
+fn leads_elsewhere(name: &OsStr, stat: &Stat) -> bool {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Symlink => true,
+        FileType::RegularFile => name == ".git",
+        _ => false,
+    }
+}
+
+fn absent_is_none<T>(result: Result<T, Errno>) -> Result<Option<T>, Errno> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// inotify takes paths only; the descriptor's name in /proc is the one that nobody can swap.
+fn add_watch(inotify: &OwnedFd, dir: &OwnedFd) -> Result<i32, Errno> {
+    let path = format!("/proc/self/fd/{}", dir.as_raw_fd());
+    let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+    inotify::add_watch(inotify, path, flags)
+}
