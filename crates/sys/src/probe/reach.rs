@@ -11,13 +11,13 @@ pub enum Reach {
     PtraceSeize,
     /// `tgkill` with signal 0.
     Tgkill,
-    /// `rt_sigqueueinfo` with signal 0 and a null payload.
+    /// `rt_sigqueueinfo` with signal 0.
     SignalQueue,
     /// `kcmp(KCMP_VM)` of the caller and the other.
     Kcmp,
     /// `prlimit64(RLIMIT_NOFILE)`, neither new nor old limit.
     Prlimit,
-    /// `sched_setaffinity` with an unreadable mask.
+    /// `sched_setaffinity` to no CPU at all, which is invalid.
     Affinity,
     /// `setpriority` to what an ordinary process has.
     Priority,
@@ -32,17 +32,23 @@ pub enum Reach {
 pub fn reach(reach: Reach, pid: i32) -> Result<i64, Errno> {
     let target = pid as usize;
     let own = std::process::id() as usize;
+    // A `siginfo_t` of 128 bytes: signal number, errno, then SI_QUEUE, the one code for other processes.
+    let mut signal_information = [0_i32; 32];
+    signal_information[2] = -1;
     let (number, [a, b, c, d, e, f]) = match reach {
         Reach::PtraceSeize => (libc::SYS_ptrace, [0x4206, target, 0, 0, 0, 0]),
         Reach::Tgkill => (libc::SYS_tgkill, [target, target, 0, 0, 0, 0]),
-        Reach::SignalQueue => (libc::SYS_rt_sigqueueinfo, [target, 0, DEAD, 0, 0, 0]),
+        Reach::SignalQueue => {
+            (libc::SYS_rt_sigqueueinfo, [target, 0, signal_information.as_ptr() as usize, 0, 0, 0])
+        }
         Reach::Kcmp => (libc::SYS_kcmp, [own, target, 1, 0, 0, 0]),
         Reach::Prlimit => (libc::SYS_prlimit64, [target, 7, 0, 0, 0, 0]),
-        Reach::Affinity => (libc::SYS_sched_setaffinity, [target, 8, DEAD, 0, 0, 0]),
+        Reach::Affinity => (libc::SYS_sched_setaffinity, [target, 0, DEAD, 0, 0, 0]),
         Reach::Priority => (libc::SYS_setpriority, [0, target, 0, 0, 0, 0]),
         Reach::MovePages => (libc::SYS_move_pages, [target, 0, 0, 0, 0, 0]),
     };
-    // SAFETY: scalars, null and never mapped pointers only; memory of this process can't be touched.
+    // SAFETY: scalars, null and never mapped pointers, and one to `signal_information`, which the kernel
+    // only reads.
     outcome(unsafe { libc::syscall(number, a, b, c, d, e, f) })
 }
 
