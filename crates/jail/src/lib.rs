@@ -1,1 +1,27 @@
 //! Turns a resolved policy into a running, confined process tree.
+//!
+//! The way in is [`Jail::start`], which forks init; [`init`] raises the sandbox in the order that its code shows and
+//! then starts commands. A [`Blueprint`] says what to build. What the kernel here can enforce is found by [`Probes`].
+
+mod blueprint;
+mod canary;
+mod channel;
+mod confine;
+mod error;
+mod identity;
+mod init;
+mod jail;
+mod loopback;
+mod probe;
+mod reap;
+mod root;
+mod seccomp;
+mod spawn;
+
+pub use blueprint::{Blueprint, Canary, Cover, Grant, Piece};
+pub use channel::{Ending, Enforced, Terminal};
+pub use error::{Failure, JailError, Step};
+pub use identity::Identity;
+pub use jail::{Event, Exec, Jail, Raising, Running};
+pub use probe::{LANDLOCK_TIER_ABI, Missing, Probes, fingerprint, landlock_abi};
+pub use redoma_policy::Tier;

@@ -105,3 +105,18 @@ fn require_single_thread() -> Result<(), Errno> {
 pub(crate) fn last_error() -> Errno {
     std::io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }
+
+/// A plain fork by `fork(2)`: for init, whose own filter hides `clone3`.
+///
+/// # Errors
+/// As [`clone_process`].
+///
+/// No safe crate has this.
+pub fn fork() -> Result<Option<Pid>, Errno> {
+    require_single_thread()?;
+    // SAFETY: the process is single-threaded, so the child holds no lock of a thread that it lacks.
+    match unsafe { libc::fork() } {
+        -1 => Err(last_error()),
+        pid => Ok(Pid::from_raw(pid)),
+    }
+}

@@ -14,8 +14,9 @@ impl MountAttributes {
     /// [`Self::CONFINED`] and nothing can be written.
     pub const READ_ONLY: Self =
         Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_RDONLY);
-    /// No set-user-id programs; device files keep working. For the few nodes of `/dev`.
-    pub const DEVICES: Self = Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC);
+    /// Device files keep working, for reading and writing; their modes and owners can't be changed.
+    pub const READ_ONLY_DEVICES: Self =
+        Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC | libc::MOUNT_ATTR_RDONLY);
 }
 
 /// Sets `attributes` on the mount that `mount` refers to and, if `recursive`, on all mounts below it.

@@ -34,3 +34,20 @@ pub fn install_filter(program: &[Instruction]) -> Result<(), Errno> {
         unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const filter) };
     if done == 0 { Ok(()) } else { Err(last_error()) }
 }
+
+/// Version of Landlock's interface, 0 where there is none. See `landlock_create_ruleset(2)`.
+///
+/// No safe crate has this: `landlock` keeps the number to itself.
+pub fn landlock_abi() -> u32 {
+    const LANDLOCK_CREATE_RULESET_VERSION: u32 = 1;
+    // SAFETY: with this flag the kernel takes no attributes and makes no ruleset.
+    let version = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<u8>(),
+            0usize,
+            LANDLOCK_CREATE_RULESET_VERSION,
+        )
+    };
+    u32::try_from(version).unwrap_or(0)
+}

@@ -1,0 +1,121 @@
+use std::path::PathBuf;
+
+use crate::identity::Identity;
+use redoma_policy::Tier;
+
+/// Everything that init needs to raise a sandbox: the resolved policy, translated to mounts and rules.
+///
+/// A blueprint holds no choice any more: what cannot be done as drawn fails the start.
+#[derive(Clone, Debug)]
+pub struct Blueprint {
+    /// What the kernel here enforces it with.
+    pub tier: Tier,
+    /// Who the commands are.
+    pub identity: Identity,
+    /// The root file system in the order in which it is put together (full tier).
+    pub layout: Vec<Piece>,
+    /// What Landlock grants. In the full tier everything visible is readable, so only what can be written counts.
+    pub access: Vec<Grant>,
+    /// Whether sandboxes may be made inside the sandbox.
+    pub nested_userns: bool,
+    /// Size limit of each private file system (`/tmp`, the home folder, `/dev/shm`), in bytes.
+    pub private_bytes: u64,
+    /// Limits set by `setrlimit(2)`.
+    pub rlimits: Vec<(rustix::process::Resource, u64)>,
+    /// What must fail before a command starts.
+    pub canary: Canary,
+}
+
+/// A path that Landlock lets commands use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// A folder with all below it, or a file.
+    pub path: PathBuf,
+    /// Whether it may also be written.
+    pub writable: bool,
+}
+
+/// One step of putting the root file system together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// A private, empty, writable folder that lives in memory.
+    Private {
+        /// Where.
+        at: PathBuf,
+        /// Permission bits, such as `0o1777`.
+        mode: u32,
+    },
+    /// A folder or file of the host under its own path.
+    Host {
+        /// Canonical path, outside and inside.
+        at: PathBuf,
+        /// Whether it may be written.
+        writable: bool,
+    },
+    /// A folder of the host with changes kept aside. See `overlayfs` in the kernel's documentation.
+    Overlay {
+        /// Canonical path of the folder, outside and inside.
+        at: PathBuf,
+        /// Folders laid over it but below the changes: placeholders that mounts need.
+        scaffold: PathBuf,
+        /// Where the changes go.
+        upper: PathBuf,
+        /// A folder for the kernel's own use on the file system of `upper`.
+        work: PathBuf,
+    },
+    /// A symbolic link.
+    Link {
+        /// Where.
+        at: PathBuf,
+        /// What it says.
+        target: PathBuf,
+    },
+    /// A file or folder bound onto itself, so that it cannot be renamed or removed.
+    Pin {
+        /// Where.
+        at: PathBuf,
+        /// Whether it also becomes read-only.
+        read_only: bool,
+    },
+    /// Something else in the place of what is there, or of nothing.
+    Cover {
+        /// Where.
+        at: PathBuf,
+        /// What is seen instead.
+        with: Cover,
+    },
+}
+
+impl Piece {
+    /// Where the piece goes.
+    pub fn at(&self) -> &PathBuf {
+        match self {
+            Self::Private { at, .. }
+            | Self::Host { at, .. }
+            | Self::Overlay { at, .. }
+            | Self::Link { at, .. }
+            | Self::Pin { at, .. }
+            | Self::Cover { at, .. } => at,
+        }
+    }
+}
+
+/// What is seen in a covered place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// A file with this content and these permission bits.
+    File(Vec<u8>, u32),
+    /// A folder with these files: name, content and permission bits.
+    Folder(Vec<(String, Vec<u8>, u32)>),
+}
+
+/// What a process inside must not be able to do, tried once before the first command.
+#[derive(Clone, Debug)]
+pub struct Canary {
+    /// A file that the user can read outside and that no policy grants.
+    pub read: PathBuf,
+    /// A folder that the user can write to outside and that no policy grants.
+    pub write: PathBuf,
+    /// A port on the host's loopback where the caller listens.
+    pub connect: u16,
+}

@@ -1,0 +1,201 @@
+//! Process 1 of a sandbox: raises the bell, starts commands, reaps, nothing else.
+//!
+//! It is a fork of the keeper, single-threaded, and in the full tier it confines itself before it starts anything.
+//! In the landlock tier it stays outside the Landlock domain, so that nothing it confines can signal it, and confines
+//! each command.
+
+use std::os::fd::OwnedFd;
+
+use redoma_sys::{Errno, SignalFd};
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::Mode;
+use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
+
+use crate::blueprint::Blueprint;
+use crate::channel::{Channel, Ending, Enforced, ExecRequest, Report, Request};
+use crate::confine::{self, Confinement};
+use crate::error::{Failure, InStep, Step};
+use crate::spawn::{Spawned, replace_standard_streams, spawn};
+use crate::{canary, loopback, reap, root};
+use redoma_policy::Tier;
+
+/// The life of init, from the fork to its end.
+pub(crate) fn run(blueprint: &Blueprint, channel: Channel) -> ! {
+    match Init::raise(blueprint, channel) {
+        Ok(init) => init.serve(),
+        Err(code) => redoma_sys::exit_now(code),
+    }
+}
+
+struct Init {
+    tier: Tier,
+    channel: Channel,
+    children: SignalFd,
+    confinement: Confinement,
+    command: Option<Pid>,
+}
+
+/// Init's own exit codes say nothing to users: by then the keeper knows the reason.
+const NOT_RAISED: i32 = 125;
+
+impl Init {
+    fn raise(blueprint: &Blueprint, channel: Channel) -> Result<Self, i32> {
+        // What the caller has open, such as folders of the host, must not be within reach of what starts here.
+        let raised = channel.close_all_others().step(Step::Guard).and_then(|()| Self::build(blueprint));
+        match raised {
+            Ok((children, confinement)) => {
+                let enforced = Enforced { landlock_abi: confine::enforced_abi(blueprint) };
+                channel.send(&Report::Ready(enforced), &[]).map_err(|_| NOT_RAISED)?;
+                Ok(Self { tier: blueprint.tier, channel, children, confinement, command: None })
+            }
+            Err(failure) => {
+                let _ = channel.send(&Report::Failed(failure), &[]);
+                Err(NOT_RAISED)
+            }
+        }
+    }
+
+    /// The order matters; each step needs what the later ones take away.
+    fn build(blueprint: &Blueprint) -> Result<(SignalFd, Confinement), Failure> {
+        // 1. The keeper's death is ours, and the keeper's terminal is not.
+        guard(blueprint.tier).step(Step::Guard)?;
+        let children = SignalFd::new(&[Signal::CHILD]).step(Step::Guard)?;
+        if blueprint.tier == Tier::Full {
+            // 2. Become somebody in the new user namespace, which all later rights come from.
+            blueprint.identity.map().step(Step::MapUser)?;
+            // 3. The view: what is not mounted cannot be named.
+            let mask = rustix::process::umask(Mode::empty());
+            root::enter(blueprint)?;
+            rustix::process::umask(mask);
+            // 4. The network: loopback, and nothing to route to.
+            loopback::bring_up().step(Step::Loopback)?;
+        }
+        // 5. Limits, then everything that only ever narrows.
+        confine::set_rlimits(&blueprint.rlimits)?;
+        let confinement = Confinement::prepare(blueprint)?;
+        replace_standard_streams().step(Step::Stdio)?;
+        match blueprint.tier {
+            Tier::Full => {
+                confinement.apply()?;
+                // After the id map was written, which needs a dumpable process: from here on nobody inside can
+                // read init's memory, a copy of the keeper's, by ptrace or /proc/1. See ptrace(2).
+                rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).step(Step::Guard)?;
+                // 6. Proof.
+                canary::sing(&blueprint.canary)?;
+            }
+            Tier::Landlock => try_in_child(&confinement, blueprint)?,
+        }
+        Ok((children, confinement))
+    }
+
+    fn serve(mut self) -> ! {
+        loop {
+            let (mut asked, mut reaped) = (false, false);
+            if let Ok(ready) = self.wait() {
+                (asked, reaped) = ready;
+            }
+            if reaped {
+                self.reap();
+            }
+            if asked && self.answer().is_err() {
+                self.end();
+            }
+        }
+    }
+
+    /// Whether the keeper asks something, and whether a child ended.
+    fn wait(&self) -> Result<(bool, bool), Errno> {
+        let mut fds = [PollFd::new(&self.channel, PollFlags::IN), PollFd::new(&self.children, PollFlags::IN)];
+        rustix::event::poll(&mut fds, None)?;
+        Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty()))
+    }
+
+    /// An error means that the keeper is gone.
+    fn answer(&mut self) -> Result<(), Errno> {
+        match self.channel.receive()?.ok_or(Errno::PIPE)? {
+            (Request::Exec(request), descriptors) => self.start(&request, descriptors),
+            (Request::Signal { signal, group }, _) => {
+                self.signal(signal, group);
+                Ok(())
+            }
+        }
+    }
+
+    fn start(&mut self, request: &ExecRequest, descriptors: Vec<OwnedFd>) -> Result<(), Errno> {
+        use std::os::fd::AsFd;
+        let confinement = (self.tier == Tier::Landlock).then_some(&self.confinement);
+        match spawn(request, descriptors, confinement) {
+            Ok(Spawned { pid, terminal }) => {
+                self.command = Some(pid);
+                let terminal: Vec<_> = terminal.iter().map(AsFd::as_fd).collect();
+                self.channel.send(&Report::Started { pid: pid.as_raw_nonzero().get() }, &terminal)
+            }
+            Err(failure) => self.channel.send(&Report::NotStarted(failure), &[]),
+        }
+    }
+
+    fn signal(&self, signal: i32, group: bool) {
+        let (Some(command), Some(signal)) = (self.command, Signal::from_named_raw(signal)) else { return };
+        let _ = if group {
+            rustix::process::kill_process_group(command, signal)
+        } else {
+            rustix::process::kill_process(command, signal)
+        };
+    }
+
+    fn reap(&mut self) {
+        let _ = self.children.next();
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG | WaitOptions::UNTRACED)
+        {
+            if Some(pid) == self.command {
+                self.report(status);
+            }
+        }
+    }
+
+    fn report(&mut self, status: WaitStatus) {
+        let report = if status.stopped() {
+            Report::Stopped
+        } else {
+            self.command = None;
+            let signaled = status.terminating_signal().map(Ending::Signaled);
+            Report::Ended(signaled.unwrap_or(Ending::Exited(status.exit_status().unwrap_or(NOT_RAISED))))
+        };
+        // A keeper that is gone shows at the next look at the channel.
+        let _ = self.channel.send(&report, &[]);
+    }
+
+    /// In a pid namespace the kernel ends everything with init. Without one, init does it.
+    fn end(&self) -> ! {
+        if self.tier == Tier::Landlock {
+            reap::end_descendants();
+        }
+        redoma_sys::exit_now(0)
+    }
+}
+
+/// The kernel kills init when the keeper dies. Without a pid namespace init has to outlive the keeper by the moment
+/// it takes to end the rest, so there the closed channel tells it, and orphans become its children.
+fn guard(tier: Tier) -> Result<(), Errno> {
+    match tier {
+        Tier::Full => rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?,
+        Tier::Landlock => rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?,
+    }
+    rustix::process::setsid().map(drop)
+}
+
+/// The canary needs the rules on, and init must stay without them: a child tries in its place.
+fn try_in_child(confinement: &Confinement, blueprint: &Blueprint) -> Result<(), Failure> {
+    let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).step(Step::Fork)?;
+    let Some(pid) = redoma_sys::fork().step(Step::Fork)? else {
+        let outcome = confinement.apply().and_then(|()| canary::sing(&blueprint.canary));
+        let _ = rustix::io::write(&tell, &postcard::to_allocvec(&outcome).unwrap_or_default());
+        redoma_sys::exit_now(0);
+    };
+    drop(tell);
+    let mut bytes = [0u8; 8192];
+    let length = rustix::io::retry_on_intr(|| rustix::io::read(&told, &mut bytes)).step(Step::Canary)?;
+    let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
+    // No word at all is no proof.
+    postcard::from_bytes(&bytes[..length]).unwrap_or(Err(Failure::new(Step::Canary, Errno::PIPE)))
+}

@@ -1,0 +1,196 @@
+use std::ffi::OsString;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use redoma_sys::{Cloned, Errno, Namespaces, Usage};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+
+use crate::blueprint::Blueprint;
+use crate::channel::{Channel, Ending, Enforced, ExecRequest, Report, Request, Terminal};
+use crate::error::JailError;
+use crate::init;
+use redoma_policy::Tier;
+
+/// A sandbox's processes, as the keeper sees them. Dropping it ends them all.
+#[derive(Debug)]
+pub struct Jail {
+    pid: Pid,
+    pidfd: OwnedFd,
+    channel: Channel,
+    tier: Tier,
+    ended: bool,
+}
+
+/// A jail whose init is at work; the caller can do its own preparations meanwhile.
+#[derive(Debug)]
+#[must_use = "a jail is not confined before `ready` says so"]
+pub struct Raising(Jail);
+
+/// A command for [`Jail::exec`].
+#[derive(Clone, Debug)]
+pub struct Exec {
+    /// Name and arguments.
+    pub argv: Vec<OsString>,
+    /// The whole environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Working folder, as seen inside.
+    pub folder: PathBuf,
+    /// A terminal to make for it.
+    pub terminal: Option<Terminal>,
+}
+
+/// A command that runs.
+#[derive(Debug)]
+pub struct Running {
+    /// Its process id inside.
+    pub pid: i32,
+    /// The outer end of its terminal, if it has one.
+    pub terminal: Option<OwnedFd>,
+}
+
+/// What happens to a running command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It was stopped by a signal.
+    Stopped,
+    /// It ended.
+    Ended(Ending),
+}
+
+impl Jail {
+    /// Forks init, which builds what the blueprint says.
+    ///
+    /// # Errors
+    /// [`JailError::Clone`] with the kernel's reason, also when this process has other threads.
+    pub fn start(blueprint: &Blueprint) -> Result<Raising, JailError> {
+        let (ours, theirs) = Channel::pair().map_err(JailError::Channel)?;
+        let namespaces = match blueprint.tier {
+            Tier::Full => Namespaces::ALL,
+            Tier::Landlock => Namespaces::NONE,
+        };
+        match redoma_sys::clone_process(namespaces).map_err(JailError::Clone)? {
+            Cloned::Child => {
+                drop(ours);
+                init::run(blueprint, theirs)
+            }
+            Cloned::Parent { pid, pidfd } => {
+                Ok(Raising(Self { pid, pidfd, channel: ours, tier: blueprint.tier, ended: false }))
+            }
+        }
+    }
+
+    /// Starts a command on the given streams: those of standard input, output and error that are not the terminal,
+    /// in this order.
+    ///
+    /// # Errors
+    /// [`JailError::Step`] with what kept it from starting.
+    pub fn exec(&self, exec: Exec, streams: &[BorrowedFd<'_>]) -> Result<Running, JailError> {
+        let request = ExecRequest {
+            argv: exec.argv.into_iter().map(OsStringExt::into_vec).collect(),
+            envp: exec.environment.into_iter().map(assignment).collect(),
+            folder: exec.folder,
+            terminal: exec.terminal,
+        };
+        self.channel.send(&Request::Exec(request), streams).map_err(JailError::Channel)?;
+        match self.channel.receive().map_err(JailError::Channel)? {
+            Some((Report::Started { pid }, terminal)) => {
+                Ok(Running { pid, terminal: terminal.into_iter().next() })
+            }
+            Some((Report::NotStarted(failure), _)) => Err(failure.into()),
+            _ => Err(JailError::Gone),
+        }
+    }
+
+    /// Sends a signal to the command, or to its whole process group.
+    ///
+    /// # Errors
+    /// [`JailError::Channel`] when init is gone.
+    pub fn signal(&self, signal: i32, group: bool) -> Result<(), JailError> {
+        self.channel.send(&Request::Signal { signal, group }, &[]).map_err(JailError::Channel)
+    }
+
+    /// The next event; waits for one. None when init is gone.
+    ///
+    /// # Errors
+    /// [`JailError::Channel`] for a message that makes no sense.
+    pub fn event(&self) -> Result<Option<Event>, JailError> {
+        match self.channel.receive() {
+            Ok(Some((Report::Stopped, _))) => Ok(Some(Event::Stopped)),
+            Ok(Some((Report::Ended(ending), _))) => Ok(Some(Event::Ended(ending))),
+            Ok(None) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(None),
+            Ok(Some(_)) => Err(JailError::Gone),
+            Err(errno) => Err(JailError::Channel(errno)),
+        }
+    }
+
+    /// Init's process id outside.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// A descriptor of init, readable once it has ended.
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Ends every process inside and waits until none is left.
+    pub fn end(mut self) -> Usage {
+        self.finish();
+        redoma_sys::children_usage()
+    }
+
+    fn finish(&mut self) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        // The closed half is what init of the landlock tier ends the rest by; in a pid namespace the kernel needs
+        // only init's death for that.
+        let _ = rustix::net::shutdown(&self.channel, rustix::net::Shutdown::Both);
+        if self.tier == Tier::Full {
+            let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+        }
+        let _ = rustix::io::retry_on_intr(|| {
+            rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED)
+        });
+    }
+}
+
+impl Raising {
+    /// Waits until the boundary stands and the canary has failed to get through.
+    ///
+    /// # Errors
+    /// [`JailError::Step`] with the step that failed; then nothing was started.
+    pub fn ready(self) -> Result<(Jail, Enforced), JailError> {
+        match self.0.channel.receive().map_err(JailError::Channel)? {
+            Some((Report::Ready(enforced), _)) => Ok((self.0, enforced)),
+            Some((Report::Failed(failure), _)) => Err(failure.into()),
+            _ => Err(JailError::Gone),
+        }
+    }
+
+    /// Init's process id outside, for placing it in a cgroup before anything runs.
+    pub fn pid(&self) -> Pid {
+        self.0.pid
+    }
+}
+
+impl Drop for Jail {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl AsFd for Jail {
+    /// Readable when there is an [`Event`].
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+fn assignment((name, value): (OsString, OsString)) -> Vec<u8> {
+    let mut bytes = name.into_vec();
+    bytes.push(b'=');
+    bytes.extend(value.into_vec());
+    bytes
+}

@@ -1,0 +1,404 @@
+//! The root file system of the full tier: put together on tmpfs by direct mount calls, then entered.
+//!
+//! Host paths are opened first, while the host's tree is still the root, and without following any symbolic link:
+//! the policy decided on canonical paths, and whatever a link says now was put there since. From `pivot_root` on,
+//! nothing of the host can be named but what was opened. See `mount_namespaces(7)`, `pivot_root(2)`, `open_tree(2)`.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Component, Path};
+
+use redoma_sys::{Errno, MountAttributes, mount_setattr};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
+    UnmountFlags,
+};
+
+use crate::blueprint::{Blueprint, Cover, Piece};
+use crate::error::{Failure, InStep, Step};
+
+/// Builds the root file system and makes it this process's root.
+pub(crate) fn enter(blueprint: &Blueprint) -> Result<(), Failure> {
+    // Without this every mount made here would propagate to the host's shared mounts.
+    rustix::mount::mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
+        .step(Step::DetachMounts)?;
+    let trees = blueprint.layout.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    // A fresh proc can only be made while the host's own, unmasked one is in the mount namespace.
+    let proc = new_filesystem("proc", &[]).step_at(Step::NewRoot, "/proc")?;
+    let devices = open_devices()?;
+    let mut root = Root::pivot(blueprint.private_bytes)?;
+    root.mount_proc(&proc, blueprint.nested_userns)?;
+    root.make_dev(&devices)?;
+    for (piece, tree) in blueprint.layout.iter().zip(trees) {
+        root.place(piece, tree)?;
+    }
+    root.seal()
+}
+
+// === opening, on the host's side ===
+
+/// The detached mount a piece brings along from the host, if any.
+fn open(piece: &Piece) -> Result<Option<OwnedFd>, Failure> {
+    match piece {
+        Piece::Host { at, writable } => open_host(at, *writable).map(Some),
+        Piece::Overlay { at, scaffold, upper, work } => open_overlay(at, scaffold, upper, work).map(Some),
+        Piece::Private { .. } | Piece::Link { .. } | Piece::Pin { .. } | Piece::Cover { .. } => Ok(None),
+    }
+}
+
+fn open_host(at: &Path, writable: bool) -> Result<OwnedFd, Failure> {
+    let path = open_unlinked(at).step_at(Step::OpenHostPath, at)?;
+    let tree = clone_tree(&path).step_at(Step::OpenHostPath, at)?;
+    let attributes = match (at.starts_with("/dev"), writable) {
+        (true, _) => MountAttributes::READ_ONLY_DEVICES,
+        (false, true) => MountAttributes::CONFINED,
+        (false, false) => MountAttributes::READ_ONLY,
+    };
+    mount_setattr(&tree, attributes, true).step_at(Step::OpenHostPath, at)?;
+    Ok(tree)
+}
+
+fn open_unlinked(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    rustix::fs::openat2(
+        CWD,
+        path,
+        flags,
+        Mode::empty(),
+        ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS,
+    )
+}
+
+fn clone_tree(of: impl AsFd) -> Result<OwnedFd, Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    rustix::mount::open_tree(of, "", flags)
+}
+
+/// The layers go in by descriptor: a path in an overlay's options would need escaping and could be swapped.
+fn open_overlay(at: &Path, scaffold: &Path, upper: &Path, work: &Path) -> Result<OwnedFd, Failure> {
+    let open = |path: &Path| open_unlinked(path).step_at(Step::Overlay, path);
+    let (lower, scaffold, upper, work) = (open(at)?, open(scaffold)?, open(upper)?, open(work)?);
+    let name = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let lowers = format!("{}:{}", name(&scaffold), name(&lower));
+    // userxattr: without privilege over the host's file system the kernel's marks go into `user.overlay.*`.
+    let options = [
+        ("lowerdir", lowers),
+        ("upperdir", name(&upper)),
+        ("workdir", name(&work)),
+        ("userxattr", String::new()),
+    ];
+    let overlay = new_filesystem("overlay", &options).step_at(Step::Overlay, at)?;
+    mount_setattr(&overlay, MountAttributes::CONFINED, false).step_at(Step::Overlay, at)?;
+    Ok(overlay)
+}
+
+fn new_filesystem(kind: &str, options: &[(&str, String)]) -> Result<OwnedFd, Errno> {
+    let context = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in options {
+        if value.is_empty() {
+            rustix::mount::fsconfig_set_flag(context.as_fd(), *key)?;
+        } else {
+            rustix::mount::fsconfig_set_string(context.as_fd(), *key, value.as_str())?;
+        }
+    }
+    rustix::mount::fsconfig_create(context.as_fd())?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+}
+
+/// The devices that programs cannot do without; none reaches hardware.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+fn open_devices() -> Result<Vec<OwnedFd>, Failure> {
+    let open = |name: &&str| {
+        let path = Path::new("/dev").join(name);
+        let tree = clone_tree(open_unlinked(&path).step_at(Step::OpenHostPath, &path)?)
+            .step_at(Step::OpenHostPath, &path)?;
+        mount_setattr(&tree, MountAttributes::READ_ONLY_DEVICES, false).step_at(Step::OpenHostPath, &path)?;
+        Ok(tree)
+    };
+    DEVICES.iter().map(open).collect()
+}
+
+// === placing, on the inside ===
+
+/// The new root, already entered.
+struct Root {
+    /// `/`, for paths that must not leave it.
+    folder: OwnedFd,
+    /// Device numbers of the file systems made here. A mount point is only ever created in one of these: the host's
+    /// tree stays as it is.
+    ours: Vec<u64>,
+    private_bytes: u64,
+}
+
+impl Root {
+    fn pivot(private_bytes: u64) -> Result<Self, Failure> {
+        let folder = tmpfs(private_bytes, 0o755).step(Step::NewRoot)?;
+        // The mount has to be somewhere to become the root, and /tmp is everywhere. This process alone sees it.
+        attach(&folder, CWD, "/tmp").step(Step::EnterRoot)?;
+        rustix::process::fchdir(&folder).step(Step::EnterRoot)?;
+        rustix::process::pivot_root(".", ".").step(Step::EnterRoot)?;
+        // The host's tree now lies over the new root; letting go of it leaves nothing to climb back to.
+        rustix::mount::unmount(".", UnmountFlags::DETACH).step(Step::EnterRoot)?;
+        rustix::process::chdir("/").step(Step::EnterRoot)?;
+        let device = rustix::fs::fstat(&folder).step(Step::EnterRoot)?.st_dev;
+        Ok(Self { folder, ours: vec![device], private_bytes })
+    }
+
+    /// A fresh proc shows this pid namespace only. What acts on the whole machine is read-only or covered: these
+    /// files check for user 0 by its number, which the host's root has inside too.
+    fn mount_proc(&mut self, proc: &OwnedFd, nested_userns: bool) -> Result<(), Failure> {
+        const READ_ONLY: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"];
+        const HIDDEN: [&str; 9] = [
+            "kcore",
+            "kmsg",
+            "keys",
+            "key-users",
+            "timer_list",
+            "sched_debug",
+            "latency_stats",
+            "kpagecount",
+            "kpageflags",
+        ];
+        self.attach_at(proc, Path::new("/proc"), Kind::Folder)?;
+        if !nested_userns {
+            self.forbid_nested().step(Step::ForbidNested)?;
+        }
+        for name in READ_ONLY {
+            self.where_present(&Path::new("/proc").join(name), |root, at| root.pin(at, true))?;
+        }
+        let empty = Cover::File(Vec::new(), 0o444);
+        for name in HIDDEN {
+            self.where_present(&Path::new("/proc").join(name), |root, at| root.cover(at, &empty))?;
+        }
+        Ok(())
+    }
+
+    /// The filter refuses new namespaces already; this holds where a hole in it would not. `namespaces(7)`.
+    fn forbid_nested(&self) -> Result<(), Errno> {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let limit =
+            rustix::fs::openat(&self.folder, "proc/sys/user/max_user_namespaces", flags, Mode::empty())?;
+        rustix::io::write(&limit, b"0").map(drop)
+    }
+
+    fn make_dev(&mut self, devices: &[OwnedFd]) -> Result<(), Failure> {
+        const LINKS: [(&str, &str); 5] = [
+            ("ptmx", "pts/ptmx"),
+            ("fd", "/proc/self/fd"),
+            ("stdin", "/proc/self/fd/0"),
+            ("stdout", "/proc/self/fd/1"),
+            ("stderr", "/proc/self/fd/2"),
+        ];
+        let dev = Path::new("/dev");
+        for (name, tree) in DEVICES.iter().zip(devices) {
+            self.attach_at(tree, &dev.join(name), Kind::File)?;
+        }
+        // A terminal of the sandbox's own has a name here and none outside.
+        let options = [("newinstance", String::new()), ("ptmxmode", "0666".into()), ("mode", "0620".into())];
+        let terminals = new_filesystem("devpts", &options).step_at(Step::NewRoot, "/dev/pts")?;
+        self.attach_at(&terminals, &dev.join("pts"), Kind::Folder)?;
+        for (name, target) in LINKS {
+            self.link(&dev.join(name), Path::new(target))?;
+        }
+        self.private(&dev.join("shm"), 0o1777)
+    }
+
+    fn place(&mut self, piece: &Piece, tree: Option<OwnedFd>) -> Result<(), Failure> {
+        match (piece, tree) {
+            (Piece::Host { at, .. } | Piece::Overlay { at, .. }, Some(tree)) => {
+                let kind = Kind::of(&tree).step_at(Step::Place, at)?;
+                self.attach_at(&tree, at, kind)
+            }
+            (Piece::Private { at, mode }, _) => self.private(at, *mode),
+            (Piece::Link { at, target }, _) => self.link(at, target),
+            (Piece::Pin { at, read_only }, _) => self.pin(at, *read_only),
+            (Piece::Cover { at, with }, _) => self.cover(at, with),
+            (Piece::Host { .. } | Piece::Overlay { .. }, None) => unreachable!("opened above"),
+        }
+    }
+
+    fn private(&mut self, at: &Path, mode: u32) -> Result<(), Failure> {
+        let folder = tmpfs(self.private_bytes, mode).step_at(Step::NewRoot, at)?;
+        self.attach_at(&folder, at, Kind::Folder)?;
+        self.ours.push(rustix::fs::fstat(&folder).step_at(Step::NewRoot, at)?.st_dev);
+        Ok(())
+    }
+
+    fn link(&self, at: &Path, target: &Path) -> Result<(), Failure> {
+        let (parent, name) = self.parent(at)?;
+        match rustix::fs::symlinkat(target, &parent, name) {
+            // The host's own link is visible here already.
+            Err(Errno::EXIST) => Ok(()),
+            done => done.step_at(Step::Create, at),
+        }
+    }
+
+    fn pin(&self, at: &Path, read_only: bool) -> Result<(), Failure> {
+        let path = self.open(at).step_at(Step::Place, at)?;
+        let tree = clone_tree(&path).step_at(Step::Place, at)?;
+        if read_only {
+            mount_setattr(&tree, MountAttributes::READ_ONLY, true).step_at(Step::Place, at)?;
+        }
+        attach(&tree, &path, "").step_at(Step::Place, at)
+    }
+
+    fn cover(&mut self, at: &Path, cover: &Cover) -> Result<(), Failure> {
+        match cover {
+            Cover::File(content, mode) => self.cover_with_file(at, content, *mode),
+            Cover::Folder(files) => self.cover_with_folder(at, files),
+        }
+    }
+
+    /// The file is made at the root and unlinked once it is mounted, so that it has no other name.
+    fn cover_with_file(&mut self, at: &Path, content: &[u8], mode: u32) -> Result<(), Failure> {
+        const NAME: &str = ".cover";
+        write_file(&self.folder, OsStr::new(NAME), content, mode).step_at(Step::Create, at)?;
+        let tree = self.open(Path::new(NAME)).and_then(clone_tree).step_at(Step::Create, at)?;
+        mount_setattr(&tree, MountAttributes::READ_ONLY, false).step_at(Step::Place, at)?;
+        self.attach_at(&tree, at, Kind::File)?;
+        rustix::fs::unlinkat(&self.folder, NAME, AtFlags::empty()).step_at(Step::Create, at)
+    }
+
+    /// A small file system of its own, filled before it is mounted anywhere.
+    fn cover_with_folder(&mut self, at: &Path, files: &[(String, Vec<u8>, u32)]) -> Result<(), Failure> {
+        const ROOM: u64 = 1 << 20;
+        let folder = tmpfs(ROOM, 0o700).step_at(Step::Create, at)?;
+        for (name, content, mode) in files {
+            write_file(&folder, OsStr::new(name), content, *mode).step_at(Step::Create, at)?;
+        }
+        mount_setattr(&folder, MountAttributes::READ_ONLY, false).step_at(Step::Place, at)?;
+        self.attach_at(&folder, at, Kind::Folder)
+    }
+
+    fn where_present(
+        &mut self,
+        at: &Path,
+        act: impl FnOnce(&mut Self, &Path) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        match self.open(at) {
+            Err(Errno::NOENT) => Ok(()),
+            _ => act(self, at),
+        }
+    }
+
+    /// From here on `/` itself can't be written.
+    fn seal(&self) -> Result<(), Failure> {
+        mount_setattr(&self.folder, MountAttributes::READ_ONLY, false).step(Step::NewRoot)
+    }
+
+    fn attach_at(&mut self, tree: &OwnedFd, at: &Path, kind: Kind) -> Result<(), Failure> {
+        let target = match self.open(at) {
+            Err(Errno::NOENT) => self.create(at, kind)?,
+            opened => opened.step_at(Step::Place, at)?,
+        };
+        attach(tree, &target, "").step_at(Step::Place, at)
+    }
+
+    /// Opens a path below the new root. Symbolic links in it are refused: the pieces have canonical paths.
+    fn open(&self, at: &Path) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let below = at.strip_prefix("/").unwrap_or(at);
+        let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        rustix::fs::openat2(&self.folder, below, flags, Mode::empty(), resolve)
+    }
+
+    fn create(&self, at: &Path, kind: Kind) -> Result<OwnedFd, Failure> {
+        let (parent, name) = self.parent(at)?;
+        self.require_ours(&parent, at)?;
+        match kind {
+            Kind::Folder => rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)),
+            Kind::File => write_file(&parent, name, &[], 0o644),
+        }
+        .step_at(Step::Create, at)?;
+        self.open(at).step_at(Step::Create, at)
+    }
+
+    fn parent<'a>(&self, at: &'a Path) -> Result<(OwnedFd, &'a OsStr), Failure> {
+        let name = match at.components().next_back() {
+            Some(Component::Normal(name)) => name,
+            _ => return Err(Failure::at(Step::Create, at, Errno::INVAL)),
+        };
+        let folder = at.parent().unwrap_or(Path::new("/"));
+        match self.open(folder) {
+            Ok(parent) => Ok((parent, name)),
+            Err(Errno::NOENT) => Ok((self.create(folder, Kind::Folder)?, name)),
+            Err(errno) => Err(Failure::at(Step::Create, folder, errno)),
+        }
+    }
+
+    fn require_ours(&self, parent: &OwnedFd, at: &Path) -> Result<(), Failure> {
+        let device = rustix::fs::fstat(parent).step_at(Step::Create, at)?.st_dev;
+        if self.ours.contains(&device) { Ok(()) } else { Err(Failure::at(Step::Create, at, Errno::ROFS)) }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    File,
+    Folder,
+}
+
+impl Kind {
+    fn of(tree: &OwnedFd) -> Result<Self, Errno> {
+        let mode = rustix::fs::fstat(tree)?.st_mode;
+        Ok(if FileType::from_raw_mode(mode) == FileType::Directory { Self::Folder } else { Self::File })
+    }
+}
+
+fn tmpfs(bytes: u64, mode: u32) -> Result<OwnedFd, Errno> {
+    new_filesystem("tmpfs", &[("size", bytes.to_string()), ("mode", format!("{mode:o}"))])
+}
+
+fn attach(tree: impl AsFd, to: impl AsFd, path: &str) -> Result<(), Errno> {
+    let mut flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    if path.is_empty() {
+        flags |= MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    }
+    rustix::mount::move_mount(tree, "", to, path, flags)
+}
+
+fn write_file(folder: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> Result<(), Errno> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(mode))?;
+    let mut rest = content;
+    while !rest.is_empty() {
+        rest = &rest[rustix::io::write(&file, rest)?..];
+    }
+    Ok(())
+}
+
+// === rehearsals, for the probes ===
+
+/// Does what every sandbox does, with nothing of the host in it.
+pub(crate) fn rehearse() -> Result<(), Failure> {
+    rustix::mount::mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
+        .step(Step::DetachMounts)?;
+    let usr = open_host(Path::new("/usr"), false)?;
+    let proc = new_filesystem("proc", &[]).step_at(Step::NewRoot, "/proc")?;
+    let devices = open_devices()?;
+    let mut root = Root::pivot(1 << 20)?;
+    root.mount_proc(&proc, false)?;
+    root.make_dev(&devices)?;
+    root.attach_at(&usr, Path::new("/usr"), Kind::Folder)?;
+    root.seal()
+}
+
+/// Lays one folder over another, all of them in a file system that is gone afterwards.
+pub(crate) fn rehearse_overlay() -> Result<(), Failure> {
+    let base = Path::new("/tmp");
+    let place = tmpfs(1 << 20, 0o700).step_at(Step::NewRoot, base)?;
+    attach(&place, CWD, "/tmp").step_at(Step::Place, base)?;
+    for name in ["lower", "scaffold", "upper", "work"] {
+        rustix::fs::mkdirat(&place, name, Mode::from_raw_mode(0o700))
+            .step_at(Step::Create, base.join(name))?;
+    }
+    open_overlay(&base.join("lower"), &base.join("scaffold"), &base.join("upper"), &base.join("work"))
+        .map(drop)
+}
