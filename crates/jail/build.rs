@@ -82,7 +82,7 @@ fn main() {
 }
 
 fn generate(rules: &Rules) -> String {
-    let mut code = String::from("const SIMPLE: &[Simple] = &[\n");
+    let mut code = String::from("pub(super) const SIMPLE: &[Simple] = &[\n");
     for group in rules.allow.iter().chain(&rules.refuse) {
         let answer = group.errno.as_ref().map_or("Answer::Allow".to_owned(), |errno| refusal(errno));
         for (call, arch) in group.named() {
@@ -93,7 +93,7 @@ fn generate(rules: &Rules) -> String {
             );
         }
     }
-    code.push_str("];\nconst CHECKS: &[Check] = &[\n");
+    code.push_str("];\npub(super) const CHECKS: &[Check] = &[\n");
     for check in &rules.check {
         let _ = writeln!(code, "{},", check.to_rust());
     }

@@ -321,9 +321,8 @@ impl Root {
     }
 
     fn parent<'a>(&self, at: &'a Path) -> Result<(OwnedFd, &'a OsStr), Failure> {
-        let name = match at.components().next_back() {
-            Some(Component::Normal(name)) => name,
-            _ => return Err(Failure::at(Step::Create, at, Errno::INVAL)),
+        let Some(Component::Normal(name)) = at.components().next_back() else {
+            return Err(Failure::at(Step::Create, at, Errno::INVAL));
         };
         let folder = at.parent().unwrap_or(Path::new("/"));
         match self.open(folder) {

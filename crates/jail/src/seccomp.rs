@@ -11,7 +11,18 @@ use redoma_sys::{Instruction, nr};
 
 use redoma_policy::Tier;
 
-include!(concat!(env!("OUT_DIR"), "/seccomp_rules.rs"));
+use rules::{CHECKS, SIMPLE};
+
+/// What `build.rs` made of the file: `SIMPLE`, one answer for each call, and `CHECKS`, by argument.
+#[expect(clippy::unnecessary_cast, reason = "the kernel's constants have several types")]
+mod rules {
+    use redoma_policy::Tier;
+    use redoma_sys::nr;
+
+    use super::{Answer, Check, Guard, Scope, Simple, Test};
+
+    include!(concat!(env!("OUT_DIR"), "/seccomp_rules.rs"));
+}
 
 /// The filter of a sandbox of `tier`, with or without user namespaces inside.
 pub(crate) fn filter(tier: Tier, nested_userns: bool) -> Vec<Instruction> {

@@ -3,6 +3,8 @@
 //! The standard harness runs tests on threads, and a process with threads is refused the fork. So this is a plain
 //! program that speaks as much of the harness's protocol as a runner needs.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
+
 use std::ffi::OsString;
 use std::io::Read;
 use std::net::TcpListener;
