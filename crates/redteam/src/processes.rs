@@ -90,10 +90,13 @@ const ATTEMPTS: &[Attempt] = &[
     .unless(YAMA),
     towards_host("host-kcmp", "compare its kernel objects with one's own", |stage| reach(stage, Reach::Kcmp))
         .optional(),
-    towards_host("host-limits", "read or set its resource limits", |stage| reach(stage, Reach::Prlimit))
-        .full_only(),
-    towards_host("host-affinity", "bind it to a CPU", |stage| reach(stage, Reach::Affinity)).full_only(),
-    towards_host("host-priority", "set its priority", |stage| reach(stage, Reach::Priority)).full_only(),
+    towards_host("host-limits-set", "set its resource limits, one of which kills", |stage| {
+        Outcome::of(probe::limit_open_files(stage.victim, FILES), "the call was carried out")
+    })
+    .judged(victim_is_limited),
+    towards_host("host-limits", "read or set its resource limits", |stage| reach(stage, Reach::Prlimit)),
+    towards_host("host-affinity", "bind it to a CPU", |stage| reach(stage, Reach::Affinity)),
+    towards_host("host-priority", "set its priority", |stage| reach(stage, Reach::Priority)),
     towards_host("host-move-pages", "move its memory between nodes", |stage| reach(stage, Reach::MovePages))
         .optional(),
     process("init-environ", "read the environment of process 1, which may be the caller's", |stage| {
@@ -144,6 +147,9 @@ pub(crate) fn attempts() -> Vec<Attempt> {
 /// How many descriptors of a process are tried.
 const DESCRIPTORS: i32 = 32;
 
+/// A limit that nobody has by chance, and plenty for a process that sleeps.
+const FILES: u64 = 77;
+
 /// How long, in seconds, a process that was left behind stays to be found.
 const STAY: &str = "60";
 
@@ -169,6 +175,12 @@ fn signal_as_owner(victim: i32) -> io::Result<()> {
     let (reader, mut writer) = pipe()?;
     probe::set_signal_owner(reader.as_fd(), victim)?;
     writer.write_all(b"now")
+}
+
+fn victim_is_limited(planted: &Planted) -> Option<String> {
+    let limits = fs::read_to_string(format!("/proc/{}/limits", planted.stage().victim)).ok()?;
+    let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
+    line.split_whitespace().any(|word| word == FILES.to_string()).then(|| line.to_owned())
 }
 
 fn victim_is_dead(planted: &Planted) -> Option<String> {

@@ -23,7 +23,9 @@ pub use object::{
     FileHandle, HighBits, TerminalRequest, file_handle, open_by_handle, push_input, socket_high_bits,
     terminal_request,
 };
-pub use reach::{Reach, SharedMemory, reach, read_process_memory, set_signal_owner, write_process_memory};
+pub use reach::{
+    Reach, SharedMemory, limit_open_files, reach, read_process_memory, set_signal_owner, write_process_memory,
+};
 
 /// An address that is never mapped: inside the first page, below any `vm.mmap_min_addr`.
 const DEAD: usize = 1;
