@@ -11,6 +11,8 @@ mod stage;
 mod test;
 mod user;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
@@ -35,8 +37,18 @@ enum Recipe {
     Clock(bench::ClockOptions),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().recipe {
+fn main() -> ExitCode {
+    match run(Cli::parse().recipe) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(recipe: Recipe) -> anyhow::Result<()> {
+    match recipe {
         Recipe::Setup(options) => setup::run(&options),
         Recipe::Test(options) => test::run(&options),
         Recipe::Bench(options) => bench::run(&options),

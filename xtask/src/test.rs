@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+use crate::generate;
 use crate::process::{self, cargo, find};
 use crate::stage::Stage;
 use crate::user;
@@ -36,6 +37,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     step(&mut steps, "clippy", clippy);
     step(&mut steps, "dependencies", dependencies);
     if step(&mut steps, "build", build) {
+        step(&mut steps, "generated files", generated);
         suites(&mut steps, strict);
     }
     report(&steps);
@@ -91,6 +93,11 @@ fn build() -> Result<Outcome> {
         bail!("cargo-nextest is missing: cargo xtask setup");
     }
     process::run(cargo().args(["build", "--locked", "--package", "redoma-cli"]))?;
+    Ok(Outcome::Passed)
+}
+
+fn generated() -> Result<Outcome> {
+    generate::run(&generate::Options { check: true })?;
     Ok(Outcome::Passed)
 }
 
