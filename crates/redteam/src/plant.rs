@@ -9,6 +9,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use thiserror::Error;
@@ -52,6 +54,9 @@ struct Print {
     mode: u32,
     size: u64,
 }
+
+/// How long a signal may take to arrive on a busy machine.
+const ARRIVAL: Duration = Duration::from_millis(500);
 
 /// Protected in the planted policy and absent: none may be there after a session.
 const ABSENT: &[&str] = &[".envrc", ".mcp.json", ".claude/settings.json"];
@@ -179,8 +184,22 @@ impl Planted {
             .or_else(|| added.map(|path| format!("{} was made on the host", path.display())))
     }
 
-    /// State of the planted process as `proc_pid_stat(5)` has it: `S` sleeping, `T` stopped, `Z` dead.
-    pub(crate) fn victim_state(&self) -> char {
+    /// Whether the planted process comes to the state `wanted`, as `proc_pid_stat(5)` names it: `T` stopped, `Z`
+    /// dead. A signal that was sent arrives when its target next runs, so this looks for a moment.
+    pub(crate) fn victim_becomes(&self, wanted: char) -> bool {
+        let start = Instant::now();
+        loop {
+            if self.victim_state() == wanted {
+                return true;
+            }
+            if start.elapsed() > ARRIVAL {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn victim_state(&self) -> char {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.stage.victim)).unwrap_or_default();
         stat.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap_or('Z')
     }

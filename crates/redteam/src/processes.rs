@@ -31,7 +31,7 @@ const ATTEMPTS: &[Attempt] = &[
     towards_host("host-stop", "stop a process of the host", |stage| {
         Outcome::of(kill_process(pid(stage.victim), Signal::STOP), "the signal was taken")
     })
-    .judged(|planted| (planted.victim_state() == 'T').then(|| "the process is stopped".to_owned())),
+    .judged(|planted| (planted.victim_becomes('T')).then(|| "the process is stopped".to_owned())),
     towards_host("host-kill-by-pidfd", "end a process of the host through a pidfd", |stage| {
         let sent = pidfd_open(pid(stage.victim), PidfdFlags::empty())
             .and_then(|fd| pidfd_send_signal(fd, Signal::KILL));
@@ -184,7 +184,7 @@ fn victim_is_limited(planted: &Planted) -> Option<String> {
 }
 
 fn victim_is_dead(planted: &Planted) -> Option<String> {
-    (planted.victim_state() == 'Z').then(|| "the process is dead".to_owned())
+    (planted.victim_becomes('Z')).then(|| "the process is dead".to_owned())
 }
 
 /// Starts a shell that ignores every polite signal and carries `marker` in its command line.
