@@ -104,7 +104,7 @@ impl Filesystem {
     }
 
     /// The folders to walk for [`Self::globs`]: every anchor inside a grant, and every granted folder below an
-    /// anchor, none below another, none that is part of the operating system.
+    /// anchor unless it is part of the operating system; none below another.
     #[must_use]
     pub fn walk_roots(&self) -> Vec<PathBuf> {
         let anchors = self.globs().map(|rule| rule.pattern.anchor());
@@ -115,7 +115,7 @@ impl Filesystem {
     }
 
     fn roots_of(&self, anchor: &Path) -> Vec<PathBuf> {
-        if self.grant_for(anchor).is_some_and(|grant| !grant.system) {
+        if self.grant_for(anchor).is_some() {
             return vec![anchor.to_owned()];
         }
         let below = self.grants.iter().filter(|grant| !grant.system && grant.path.starts_with(anchor));

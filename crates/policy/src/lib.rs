@@ -5,19 +5,32 @@
 //! wrote) into a [`ResolvedPolicy`] (what is enforced); the way out is [`ResolvedPolicy::decide`], which answers
 //! a [`Question`] with a [`Verdict`]. What is enforced and what `redoma why` says both come from it.
 
+mod agent;
+mod check;
 mod decide;
+mod document;
 mod environment;
+mod error;
+mod file;
 mod filesystem;
 mod host;
+mod nearest;
 mod network;
 mod origin;
 mod pattern;
+mod profile;
 mod quantity;
+mod resolve;
 mod resolved;
 mod surroundings;
+#[cfg(test)]
+mod testbed;
 
+pub use agent::{AgentPreset, agent_for_program, agents};
 pub use decide::{DEVICES, Effect, PRIVATE_FOLDERS, Place, Question, SmallestChange, Verdict};
+pub use document::MAX_FILE;
 pub use environment::{EnvRule, EnvSet, Environment, InvalidName, NamePattern, VariableKind};
+pub use error::{Located, PolicyError};
 pub use filesystem::{Access, Alias, Filesystem, Grant, PathRule, Workspace};
 pub use host::{HostName, HostPattern, InvalidHost};
 pub use network::{
@@ -26,8 +39,12 @@ pub use network::{
 };
 pub use origin::{ContentHash, Layer, Notice, NoticeKind, Origin, Source, content_hash};
 pub use pattern::{InvalidGlob, PathGlob, PathPattern};
+pub use profile::{Profile, profiles};
 pub use quantity::{ByteSize, Cpus, InvalidQuantity, TimeSpan};
+pub use resolve::resolve;
 pub use resolved::{
     AgentName, AgentProfile, Audit, InvalidAgentName, KernelFeatures, Limits, Record, ResolvedPolicy, Tier,
 };
 pub use surroundings::{CommandLine, PathFacts, PathKind, Surroundings};
+
+pub(crate) use nearest::nearest;

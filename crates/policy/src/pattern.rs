@@ -198,13 +198,11 @@ impl Serialize for PathGlob {
 const SPECIAL: [char; 6] = ['*', '?', '[', ']', '{', '}'];
 
 /// Whether a written path holds an unescaped character that makes it a glob.
-#[cfg_attr(not(test), expect(dead_code, reason = "resolution comes next"))]
 pub(crate) fn is_glob(text: &str) -> bool {
     literal_end(text) < text.len()
 }
 
 /// Splits `/a/b/**/c` into its literal folder `/a/b` (unescaped) and the rest `**/c`.
-#[cfg_attr(not(test), expect(dead_code, reason = "resolution comes next"))]
 pub(crate) fn split_literal(text: &str) -> (String, &str) {
     let end = literal_end(text);
     let cut = text[..end].rfind('/').map_or(0, |slash| slash + 1);

@@ -40,11 +40,11 @@ impl ResolvedPolicy {
         }
         let files = &self.filesystem;
         let grant = files.grant_for(path);
-        if let Some(rule) = files.deny.iter().find(|rule| holds(rule, path, intent)) {
+        if let Some(rule) = files.deny.iter().find(|rule| holds(rule, path, intent, grant)) {
             return self.denied_path(rule, path, grant, intent, tier);
         }
         let Some(grant) = grant else { return self.ungranted_path(path, intent, tier) };
-        let protected = || files.protect.iter().find(|rule| holds(rule, path, intent));
+        let protected = || files.protect.iter().find(|rule| holds(rule, path, intent, Some(grant)));
         match intent {
             Intent::See => Verdict::allow(Place::Host, "a rule grants it").by(&grant.origin),
             Intent::Change | Intent::Create => match protected() {
@@ -128,12 +128,16 @@ fn is_plain(path: &Path) -> bool {
 }
 
 /// Whether a rule holds for a path. A glob means what existed when the session started: it cannot mean a path that is
-/// being created, only an existing folder above it.
-fn holds(rule: &PathRule, path: &Path, intent: Intent) -> bool {
-    if intent == Intent::Create && rule.pattern.is_glob() {
-        return path.parent().is_some_and(|parent| rule.pattern.covers(parent));
+/// being created, only an existing folder above it. Parts of the operating system are not searched for it, unless it
+/// is anchored in one.
+fn holds(rule: &PathRule, path: &Path, intent: Intent, grant: Option<&Grant>) -> bool {
+    if !rule.pattern.is_glob() {
+        return rule.pattern.covers(path);
     }
-    rule.pattern.covers(path)
+    let anchored = |grant: &Grant| rule.pattern.anchor().starts_with(&grant.path);
+    let searched = grant.is_none_or(|grant| !grant.system || anchored(grant));
+    let existing = if intent == Intent::Create { path.parent() } else { Some(path) };
+    searched && existing.is_some_and(|path| rule.pattern.covers(path))
 }
 
 /// Whether what the rule means exists: a glob means nothing else.

@@ -1,0 +1,150 @@
+//! Merging the rules about hosts.
+
+use std::num::NonZeroU16;
+
+use super::Merge;
+use crate::document::Document;
+use crate::file::RuleSection;
+use crate::{Action, HostPattern, Network, NetworkDefault, NetworkRule, Origin, Pinned, PolicyError};
+
+/// Where a rule that opens something holds if it names no ports.
+const WEB_PORTS: [u16; 2] = [443, 80];
+
+impl Merge<'_> {
+    pub(super) fn network(&mut self) -> Result<Network, PolicyError> {
+        let mut merged = Network::default();
+        for document in &self.stack.documents {
+            self.merge_default(document, &mut merged);
+            self.merge_rules(document, &mut merged);
+            self.merge_local(document, &mut merged);
+        }
+        if let Some(typed) = self.typed.net {
+            merged.default = typed;
+        }
+        for text in &self.typed.allow {
+            merged.rules.push(self.typed_rule(text, merged.default)?);
+        }
+        Ok(merged)
+    }
+
+    fn merge_default(&mut self, document: &Document, merged: &mut Network) {
+        let Some(wanted) = &document.file.network.default else { return };
+        let default = *wanted.get_ref();
+        if document.trusted || default < merged.default {
+            merged.default = default;
+        } else if default > merged.default {
+            let origin = document.origin(wanted.span().start, &default.to_string());
+            self.not_heard(&format!("network default \"{default}\""), origin);
+        }
+    }
+
+    fn merge_rules(&mut self, document: &Document, merged: &mut Network) {
+        for rule in &document.file.network.rule {
+            let section = rule.get_ref();
+            let origin = document.origin(rule.span().start, &section.host.to_string());
+            // An `ask` may narrow today's default and widen tomorrow's, so of untrusted rules only a deny is heard.
+            if document.trusted || section.action == Action::Deny {
+                merged.rules.push(written_rule(section, origin));
+            } else {
+                self.not_heard(&format!("{} {}", section.action, section.host), origin);
+            }
+        }
+    }
+
+    fn merge_local(&mut self, document: &Document, merged: &mut Network) {
+        let local = &document.file.network.local;
+        if document.trusted {
+            merged.local.publish.extend(local.publish.iter().map(|publish| *publish.get_ref()));
+            merged.local.reach.extend(local.reach.iter().map(|reach| *reach.get_ref()));
+            return;
+        }
+        let publish =
+            local.publish.iter().map(|port| (port.span().start, format!("publish {}", port.get_ref())));
+        let reach = local.reach.iter().map(|port| (port.span().start, format!("reach {}", port.get_ref())));
+        for (at, what) in publish.chain(reach) {
+            self.notices.push(super::not_heard(&what, document.origin(at, &what)));
+        }
+    }
+
+    fn typed_rule(&self, text: &str, default: NetworkDefault) -> Result<NetworkRule, PolicyError> {
+        let refuse = |problem: String, hint: &str| PolicyError::Typed {
+            flag: "--allow".to_owned(),
+            value: text.to_owned(),
+            problem,
+            hint: hint.to_owned(),
+        };
+        if default == NetworkDefault::None {
+            return Err(refuse("there is no network to allow it on".to_owned(), "add --net deny"));
+        }
+        let (host, port) = split_port(text);
+        let host = host.parse().map_err(|error: crate::InvalidHost| {
+            refuse(error.problem.to_owned(), "--allow example.com or --allow example.com:8443")
+        })?;
+        let port = port.map(|port| {
+            let number = port.bytes().all(|b| b.is_ascii_digit()).then(|| port.parse().ok()).flatten();
+            number.ok_or_else(|| {
+                refuse("the port is no number from 1 to 65535".to_owned(), "--allow example.com:443")
+            })
+        });
+        let ports = port.transpose()?.map_or_else(web_ports, |port| vec![port]);
+        Ok(rule(host, ports, Action::Inspect, Origin::typed("--allow", text)))
+    }
+}
+
+/// `host:port`, `[v6]:port`, or a host alone; an address of version 6 has colons of its own.
+pub(crate) fn split_port(text: &str) -> (&str, Option<&str>) {
+    if let Some((address, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
+        return (address, rest.strip_prefix(':'));
+    }
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') => (host, Some(port)),
+        _ => (text, None),
+    }
+}
+
+fn web_ports() -> Vec<NonZeroU16> {
+    WEB_PORTS.into_iter().filter_map(NonZeroU16::new).collect()
+}
+
+fn rule(host: HostPattern, ports: Vec<NonZeroU16>, action: Action, origin: Origin) -> NetworkRule {
+    NetworkRule {
+        host,
+        ports,
+        action,
+        methods: Vec::new(),
+        paths: Vec::new(),
+        max_upload: None,
+        pinned: Pinned::Block,
+        purpose: None,
+        origin,
+    }
+}
+
+fn written_rule(section: &RuleSection, origin: Origin) -> NetworkRule {
+    let every = || if section.action == Action::Deny { Vec::new() } else { web_ports() };
+    let ports = section.ports.clone().unwrap_or_else(every);
+    let list = |values: &Option<toml::Spanned<Vec<String>>>| {
+        values.as_ref().map(|values| values.get_ref().clone()).unwrap_or_default()
+    };
+    NetworkRule {
+        methods: list(&section.methods),
+        paths: list(&section.paths),
+        max_upload: section.max_upload.as_ref().map(|size| *size.get_ref()),
+        purpose: section.purpose,
+        pinned: section.pinned.as_ref().map(|pinned| *pinned.get_ref()).unwrap_or_default(),
+        ..rule(section.host.clone(), ports, section.action, origin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_told_from_an_address() {
+        assert_eq!(split_port("a.com:8443"), ("a.com", Some("8443")));
+        assert_eq!(split_port("a.com"), ("a.com", None));
+        assert_eq!(split_port("2001:db8::1"), ("2001:db8::1", None));
+        assert_eq!(split_port("[2001:db8::1]:443"), ("2001:db8::1", Some("443")));
+    }
+}
