@@ -156,12 +156,8 @@ const ATTEMPTS: &[Attempt] = &[
     kernel("proc-sysrq", "press the system request key", |_| open_for_writing(&["/proc/sysrq-trigger"]))
         .root()
         .optional(),
-    kernel("proc-kcore", "read the kernel's memory", |_| Outcome::of(File::open("/proc/kcore"), "opened it"))
-        .root()
-        .optional(),
-    kernel("proc-kmsg", "read the kernel's log", |_| Outcome::of(File::open("/proc/kmsg"), "opened it"))
-        .root()
-        .optional(),
+    kernel("proc-kcore", "read the kernel's memory", |_| open_of_proc("/proc/kcore")).root().optional(),
+    kernel("proc-kmsg", "read the kernel's log", |_| open_of_proc("/proc/kmsg")).root().optional(),
     kernel("proc-kallsyms", "read the kernel's addresses", kernel_addresses).root().optional(),
     kernel("proc-irq", "move interrupts between CPUs", |_| {
         open_for_writing(&["/proc/irq/default_smp_affinity"])
@@ -245,6 +241,16 @@ fn open_for_writing(paths: &[&str]) -> Outcome {
     Outcome::any(paths.iter().map(|path| {
         Outcome::of(OpenOptions::new().write(true).open(path), &format!("opened {path} for writing"))
     }))
+}
+
+/// Opened, not read: reading the log takes messages out of it. A cover is a file of another file system.
+fn open_of_proc(path: &str) -> Outcome {
+    const PROC: u64 = 0x9fa0;
+    let kind = File::open(path).and_then(|file| Ok(rustix::fs::fstatfs(file)?.f_type));
+    match kind {
+        Ok(kind) if kind as u64 != PROC => Outcome::stopped("a cover"),
+        other => Outcome::of(other, "opened it"),
+    }
 }
 
 /// To whoever may not see them, every address is zero.
