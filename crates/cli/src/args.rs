@@ -1,10 +1,18 @@
 //! What can be typed. Each flag has one definition, from which help, man page and completions are made.
 
+mod policy;
+mod run;
+
 use std::path::PathBuf;
 
 use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Style};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use policy::{
+    PolicyArgs, PolicyCheckArgs, PolicyCommand, PolicyListArgs, PolicyShowArgs, PolicyTrustArgs,
+};
+pub(crate) use run::{LayerArgs, NetArg, TierArg, WorkspaceArg};
 
 const STYLES: Styles = Styles::styled()
     .header(Style::new().bold())
@@ -19,6 +27,9 @@ const STYLES: Styles = Styles::styled()
 #[command(name = "redoma", version, styles = STYLES, max_term_width = 100, infer_subcommands = false)]
 #[command(disable_help_subcommand = true)]
 pub(crate) struct Cli {
+    /// Say nothing beside the answer but errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -27,9 +38,76 @@ pub(crate) struct Cli {
 /// The commands, in the order in which a newcomer meets them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Doctor(DoctorArgs),
+    Why(Box<WhyArgs>),
+    Policy(PolicyArgs),
+    Sessions(SessionsArgs),
+    Log(LogArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     Version(VersionArgs),
+}
+
+/// Say what this machine can enforce, and what is missing
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print only the commands that mend what is missing
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) fix_hints: bool,
+}
+
+/// Say whether something is allowed, by which rule, and the smallest change that would decide otherwise
+#[derive(Debug, Args)]
+pub(crate) struct WhyArgs {
+    /// What would be done
+    pub(crate) action: Action,
+    /// The path, the program, HOST[:PORT] or the variable
+    pub(crate) target: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The tier to answer for; without it, what this machine has
+    #[arg(long, value_enum)]
+    pub(crate) tier: Option<TierArg>,
+    #[command(flatten)]
+    pub(crate) layers: LayerArgs,
+}
+
+/// What `why` can be asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Action {
+    Read,
+    Write,
+    Exec,
+    Connect,
+    Env,
+}
+
+/// List the sessions, newest first
+#[derive(Debug, Args)]
+pub(crate) struct SessionsArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print at most this many
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+}
+
+/// Show what a session did
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
+    /// The session, or the beginning of its id; without it, the newest
+    pub(crate) session: Option<String>,
+    /// Go on printing until the session ends
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Print the record's lines as they are
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Print the completion script of a shell

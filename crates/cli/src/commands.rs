@@ -1,8 +1,15 @@
 //! One file per verb.
 
 mod completions;
+mod doctor;
+mod log;
 mod man;
+mod policy;
+mod record;
+mod sessions;
+mod tier;
 mod version;
+mod why;
 
 use crate::args::Command;
 use crate::exit::Exit;
@@ -11,6 +18,11 @@ use crate::printer::Printer;
 /// Does what was typed.
 pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
     match command {
+        Command::Doctor(args) => doctor::doctor(&args, printer),
+        Command::Why(args) => why::why(&args, printer),
+        Command::Policy(args) => policy::dispatch(args.command, printer),
+        Command::Sessions(args) => sessions::sessions(&args, printer),
+        Command::Log(args) => log::log(&args, printer),
         Command::Completions(args) => completions::completions(&args, printer),
         Command::Man(args) => man::man(&args, printer),
         Command::Version(args) => version::version(&args, printer),

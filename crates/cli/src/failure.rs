@@ -1,6 +1,13 @@
 //! How an error is told: what failed, why, and one hint that works when pasted.
 
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
+
+use redoma_audit::escape::{printable, printable_block};
+use redoma_policy::PolicyError;
+use redoma_sandbox::homes::HomesError;
+use redoma_sandbox::settings::SettingsError;
+use redoma_sandbox::trust::TrustError;
 
 use crate::exit::Exit;
 use crate::printer::{BAD, DIM, HINT};
@@ -45,25 +52,52 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn render(error: &anyhow::Error) -> String {
+    if let Some(located) = policy_error(error).filter(|policy| policy.located().is_some()) {
+        return render_policy(located);
+    }
     let mut text = format!("{BAD}error:{BAD:#} {}\n", lines(&error.to_string()));
     for cause in error.chain().skip(1) {
         text.push_str(&format!("  {DIM}why:{DIM:#} {}\n", lines(&cause.to_string())));
     }
     if let Some(hint) = hint_of(error) {
-        text.push_str(&format!("{HINT}hint:{HINT:#} {hint}\n"));
+        text.push_str(&format!("{HINT}hint:{HINT:#} {}\n", printable_block(&hint)));
     }
     text
 }
 
+/// The line, the caret and the fix. The line may come from a hostile file: where it holds anything that a terminal
+/// acts on, the report is shown escaped and without colours.
+fn render_policy(error: &PolicyError) -> String {
+    let plain = error.render(false);
+    match printable_block(&plain) {
+        Cow::Borrowed(_) => error.render(io::stderr().is_terminal()),
+        Cow::Owned(escaped) => escaped,
+    }
+}
+
 /// Escapes each line of a message by itself: paths in it may hold terminal sequences.
 fn lines(message: &str) -> String {
-    let escaped: Vec<_> = message.lines().map(|line| line.escape_debug().to_string()).collect();
+    let escaped: Vec<_> = message.lines().map(printable).collect();
     escaped.join("\n       ")
+}
+
+fn policy_error(error: &anyhow::Error) -> Option<&PolicyError> {
+    error.chain().find_map(|cause| match cause.downcast_ref::<SettingsError>() {
+        Some(SettingsError::Policy(policy)) => Some(&**policy),
+        _ => cause.downcast_ref::<PolicyError>(),
+    })
 }
 
 /// The hint of the first error in the chain that has one.
 fn hint_of(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(|cause| cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint.clone()))
+    error.chain().find_map(|cause| {
+        None.or_else(|| cause.downcast_ref::<Hinted>().map(|error| error.hint.clone()))
+            .or_else(|| cause.downcast_ref::<SettingsError>().and_then(SettingsError::hint))
+            .or_else(|| cause.downcast_ref::<PolicyError>().and_then(PolicyError::hint))
+            .or_else(|| cause.downcast_ref::<redoma_audit::Error>().and_then(redoma_audit::Error::hint))
+            .or_else(|| cause.downcast_ref::<TrustError>().map(TrustError::hint))
+            .or_else(|| cause.downcast_ref::<HomesError>().map(HomesError::hint))
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ mod args;
 mod commands;
 mod exit;
 mod failure;
+mod layers;
 mod printer;
+mod prompt;
 
 use std::process::ExitCode;
 
@@ -15,7 +17,8 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let cli = args::Cli::parse();
-    match commands::dispatch(cli.command, &printer::Printer) {
+    let printer = printer::Printer::new(cli.quiet);
+    match commands::dispatch(cli.command, &printer) {
         Ok(exit) => exit.into(),
         Err(error) => failure::report(&error).into(),
     }

@@ -1,0 +1,74 @@
+//! What can be typed after `redoma policy`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use super::LayerArgs;
+
+/// Make, show, check and trust policies
+#[derive(Debug, Args)]
+pub(crate) struct PolicyArgs {
+    #[command(subcommand)]
+    pub(crate) command: PolicyCommand,
+}
+
+/// The verbs of `policy`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Show the policy files, or what they come to
+    Show(Box<PolicyShowArgs>),
+    /// Check a policy file
+    Check(PolicyCheckArgs),
+    /// Trust the exact content of a policy file, so that it may widen
+    Trust(PolicyTrustArgs),
+    /// List the built-in profiles
+    Profiles(PolicyListArgs),
+    /// List the agents with a preset
+    Agents(PolicyListArgs),
+}
+
+/// Which policy to show.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyShowArgs {
+    /// Show what the layers come to, each line with where it comes from
+    #[arg(long)]
+    pub(crate) resolved: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) layers: LayerArgs,
+}
+
+/// Which file to check.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyCheckArgs {
+    /// The file; without it, every layer that applies here
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// Which file to trust.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyTrustArgs {
+    /// The file; without it, the project's redoma.toml
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Trust it no longer
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) forget: bool,
+}
+
+/// What to list.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyListArgs {
+    /// Print this one as it is written
+    pub(crate) name: Option<String>,
+    /// Print JSON
+    #[arg(long, conflicts_with = "name")]
+    pub(crate) json: bool,
+}

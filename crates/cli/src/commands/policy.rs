@@ -1,0 +1,43 @@
+//! `redoma policy …`.
+
+mod check;
+mod list;
+mod resolved;
+mod show;
+mod trust;
+
+use redoma_audit::escape::{printable, printable_block};
+use redoma_policy::ResolvedPolicy;
+
+use crate::args::PolicyCommand;
+use crate::exit::Exit;
+use crate::printer::{Printer, WARN, paint};
+
+/// Does what was typed after `policy`.
+pub(crate) fn dispatch(command: PolicyCommand, printer: &Printer) -> anyhow::Result<Exit> {
+    match command {
+        PolicyCommand::Show(args) => show::show(&args, printer),
+        PolicyCommand::Check(args) => check::check(&args, printer),
+        PolicyCommand::Trust(args) => trust::trust(&args, printer),
+        PolicyCommand::Profiles(args) => list::profiles(&args, printer),
+        PolicyCommand::Agents(args) => list::agents(&args, printer),
+    }
+}
+
+/// What the user should know about how the policy was resolved.
+pub(crate) fn tell_notices(policy: &ResolvedPolicy, printer: &Printer) {
+    for notice in &policy.notices {
+        let origin = notice.origin.as_ref().map(|origin| format!(" ({origin})")).unwrap_or_default();
+        printer.note(format_args!(
+            "{} {}{}",
+            paint(WARN, "note:"),
+            printable(&notice.message),
+            printable(&origin)
+        ));
+    }
+    let hints: std::collections::BTreeSet<_> =
+        policy.notices.iter().filter_map(|notice| notice.hint.as_ref()).collect();
+    for hint in hints {
+        printer.hint(printable_block(hint));
+    }
+}

@@ -1,0 +1,191 @@
+//! `redoma why ACTION TARGET`: the verdict, the rule, and the smallest change that would decide otherwise.
+//!
+//! The answer is that of [`redoma_policy::ResolvedPolicy::decide`], which is also what is enforced (promise 3).
+
+use std::path::{Path, PathBuf};
+
+use redoma_audit::escape::{printable, printable_block};
+use redoma_policy::{Effect, Place, Question, SmallestChange, Tier, Verdict};
+use serde::Serialize;
+
+use crate::args::{Action, WhyArgs};
+use crate::exit::Exit;
+use crate::failure::hinted;
+use crate::layers;
+use crate::printer::{BAD, BOLD, DIM, GOOD, Printer, WARN, paint};
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    action: &'static str,
+    target: String,
+    tier: Tier,
+    #[serde(flatten)]
+    verdict: &'a Verdict,
+}
+
+/// Answers one question. Exits with 0 when it is allowed, else with 1.
+pub(crate) fn why(args: &WhyArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let resolved = layers::resolve(&args.layers, args.tier, &[])?;
+    let tier = resolved.policy.tier.map_or_else(super::tier::of_machine, Ok)?;
+    let subject = Subject::new(args)?;
+    let verdict = resolved.policy.decide(&subject.question(), tier);
+    let answer = Answer { action: args.action.verb(), target: subject.to_string(), tier, verdict: &verdict };
+    if args.json {
+        printer.json(&answer)?;
+    } else {
+        tell(&answer, printer)?;
+    }
+    Ok(if verdict.effect == Effect::Allow { Exit::OK } else { Exit::FAILED })
+}
+
+/// What is asked about, as the kernel or the gateway would see it.
+enum Subject {
+    Path(Action, PathBuf),
+    Host(String, u16),
+    Variable(String),
+}
+
+// === impl Subject ===
+
+impl Subject {
+    fn new(args: &WhyArgs) -> anyhow::Result<Self> {
+        Ok(match args.action {
+            Action::Connect => {
+                let (host, port) = host_and_port(&args.target)?;
+                Self::Host(host, port)
+            }
+            Action::Env => Self::Variable(args.target.clone()),
+            Action::Exec => Self::Path(args.action, program(&args.target)?),
+            Action::Read | Action::Write => Self::Path(args.action, canonical(&args.target)?),
+        })
+    }
+
+    fn question(&self) -> Question<'_> {
+        match self {
+            Self::Path(Action::Write, path) if path.symlink_metadata().is_err() => Question::Create(path),
+            Self::Path(Action::Write, path) => Question::Write(path),
+            Self::Path(Action::Exec, path) => Question::Exec(path),
+            Self::Path(_, path) => Question::Read(path),
+            Self::Host(host, port) => Question::Connect { host, port: *port },
+            Self::Variable(name) => Question::Env(name),
+        }
+    }
+}
+
+impl std::fmt::Display for Subject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Path(_, path) => f.write_str(&printable(path)),
+            Self::Host(host, port) => write!(f, "{}:{port}", printable(host)),
+            Self::Variable(name) => f.write_str(&printable(name)),
+        }
+    }
+}
+
+impl Action {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Exec => "exec",
+            Self::Connect => "connect",
+            Self::Env => "env",
+        }
+    }
+}
+
+/// The path that a system call would end at: `~` expanded, links followed as far as they exist.
+fn canonical(target: &str) -> anyhow::Result<PathBuf> {
+    let homes = redoma_sandbox::homes::Homes::from_env()?;
+    let path = match target.strip_prefix('~') {
+        Some("") => homes.home().to_owned(),
+        Some(rest) if rest.starts_with('/') => homes.home().join(&rest[1..]),
+        _ => std::path::absolute(target)?,
+    };
+    Ok(redoma_sandbox::settings::nearest_canonical(&path))
+}
+
+/// A bare name is looked up in `PATH`, as execvp(3) does.
+fn program(target: &str) -> anyhow::Result<PathBuf> {
+    if target.contains('/') {
+        return canonical(target);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(target)).find(|file| is_program(file));
+    found.and_then(|file| file.canonicalize().ok()).map_or_else(|| canonical(target), Ok)
+}
+
+fn is_program(file: &Path) -> bool {
+    file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`; without a port, that of HTTPS.
+fn host_and_port(target: &str) -> anyhow::Result<(String, u16)> {
+    let bare = |host: &str| Ok((host.trim_matches(['[', ']']).to_owned(), 443));
+    let Some((host, port)) = target.rsplit_once(':') else { return bare(target) };
+    if host.contains(':') && !host.ends_with(']') {
+        return bare(target);
+    }
+    let port = port.parse().map_err(|_| {
+        hinted(format!("{target} does not end in a port"), "redoma why connect example.com:443")
+    })?;
+    Ok((host.trim_matches(['[', ']']).to_owned(), port))
+}
+
+fn tell(answer: &Answer<'_>, printer: &Printer) -> anyhow::Result<()> {
+    let verdict = answer.verdict;
+    let subject = paint(BOLD, format_args!("{} {}", answer.action, answer.target));
+    printer.line(format_args!("{subject}: {}{}", outcome(verdict), meets(answer)))?;
+    if let Some(rule) = &verdict.rule {
+        let text = printable(&*rule.text);
+        printer.line(format_args!("  {} {rule}  {}", paint(DIM, "rule:"), paint(DIM, text)))?;
+    }
+    printer.line(format_args!("  {} {}", paint(DIM, "why:"), printable(&verdict.because)))?;
+    match &verdict.change {
+        Some(SmallestChange::Command(command)) => printer.hint(printable_block(command)),
+        Some(by_hand) => {
+            let by_hand = by_hand.to_string();
+            printer.line(format_args!("  {} {}", paint(DIM, "change:"), printable_block(&by_hand)))?;
+        }
+        None => {}
+    }
+    Ok(())
+}
+
+fn outcome(verdict: &Verdict) -> String {
+    match verdict.effect {
+        Effect::Allow => paint(GOOD, "allowed"),
+        Effect::Deny => paint(BAD, "denied"),
+        Effect::Ask => paint(WARN, "you are asked"),
+    }
+}
+
+/// What a path's action meets instead of the real thing.
+fn meets(answer: &Answer<'_>) -> &'static str {
+    match answer.verdict.place {
+        Place::ChangeSet => ", in the change set: it waits for `redoma changes apply`",
+        Place::Private if answer.action != "env" => {
+            ", in the sandbox's own files, which vanish with the session"
+        }
+        Place::Covered => ": a stand-in is shown in its place",
+        Place::Absent if matches!(answer.action, "read" | "write" | "exec") => ": it does not exist inside",
+        Place::Quarantined => ": what is made there is moved to quarantine at once",
+        Place::Host | Place::Private | Place::Absent => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_split_from_ports_and_addresses_kept_whole() {
+        let split = |text| host_and_port(text).unwrap();
+        assert_eq!(split("example.com"), ("example.com".into(), 443));
+        assert_eq!(split("example.com:22"), ("example.com".into(), 22));
+        assert_eq!(split("::1"), ("::1".into(), 443));
+        assert_eq!(split("[::1]:5432"), ("::1".into(), 5432));
+        assert!(host_and_port("example.com:http").is_err());
+        assert!(host_and_port("example.com:70000").is_err());
+    }
+}
