@@ -31,8 +31,19 @@ pub struct Blueprint {
 pub struct Grant {
     /// A folder with all below it, or a file.
     pub path: PathBuf,
-    /// Whether it may also be written.
-    pub writable: bool,
+    /// What may be done there.
+    pub rights: Rights,
+}
+
+/// What a [`Grant`] gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rights {
+    /// Listing folders.
+    List,
+    /// Reading, listing and executing.
+    Read,
+    /// Everything.
+    Write,
 }
 
 /// One step of putting the root file system together.
@@ -105,8 +116,8 @@ impl Piece {
 pub enum Cover {
     /// A file with this content and these permission bits.
     File(Vec<u8>, u32),
-    /// A folder with these files: name, content and permission bits.
-    Folder(Vec<(String, Vec<u8>, u32)>),
+    /// A folder with these files: path below it, content and permission bits.
+    Folder(Vec<(PathBuf, Vec<u8>, u32)>),
 }
 
 /// What a process inside must not be able to do, tried once before the first command.

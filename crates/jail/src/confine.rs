@@ -12,7 +12,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use crate::blueprint::{Blueprint, Grant};
+use crate::blueprint::{Blueprint, Grant, Rights};
 use crate::error::{Failure, InStep, Step};
 use redoma_policy::Tier;
 
@@ -107,7 +107,11 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 fn rights(grant: &Grant, path: &OwnedFd) -> Result<BitFlags<AccessFs>, Errno> {
-    let rights = if grant.writable { AccessFs::from_all(ABI_KNOWN) } else { AccessFs::from_read(ABI_KNOWN) };
+    let rights = match grant.rights {
+        Rights::List => AccessFs::ReadDir.into(),
+        Rights::Read => AccessFs::from_read(ABI_KNOWN),
+        Rights::Write => AccessFs::from_all(ABI_KNOWN),
+    };
     let mode = rustix::fs::fstat(path)?.st_mode;
     let folder = rustix::fs::FileType::from_raw_mode(mode) == rustix::fs::FileType::Directory;
     Ok(if folder { rights } else { rights & AccessFs::from_file(ABI_KNOWN) })

@@ -18,7 +18,7 @@ mod root;
 mod seccomp;
 mod spawn;
 
-pub use blueprint::{Blueprint, Canary, Cover, Grant, Piece};
+pub use blueprint::{Blueprint, Canary, Cover, Grant, Piece, Rights};
 pub use channel::{Ending, Enforced, Terminal};
 pub use error::{Failure, JailError, Step};
 pub use identity::Identity;

@@ -6,7 +6,7 @@
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use redoma_sys::{Errno, MountAttributes, mount_setattr};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
@@ -266,11 +266,17 @@ impl Root {
     }
 
     /// A small file system of its own, filled before it is mounted anywhere.
-    fn cover_with_folder(&mut self, at: &Path, files: &[(String, Vec<u8>, u32)]) -> Result<(), Failure> {
+    fn cover_with_folder(&mut self, at: &Path, files: &[(PathBuf, Vec<u8>, u32)]) -> Result<(), Failure> {
         const ROOM: u64 = 1 << 20;
         let folder = tmpfs(ROOM, 0o700).step_at(Step::Create, at)?;
         for (name, content, mode) in files {
-            write_file(&folder, OsStr::new(name), content, *mode).step_at(Step::Create, at)?;
+            if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+                match rustix::fs::mkdirat(&folder, parent, Mode::from_raw_mode(0o700)) {
+                    Err(Errno::EXIST) => {}
+                    made => made.step_at(Step::Create, at)?,
+                }
+            }
+            write_file(&folder, name.as_os_str(), content, *mode).step_at(Step::Create, at)?;
         }
         mount_setattr(&folder, MountAttributes::READ_ONLY, false).step_at(Step::Place, at)?;
         self.attach_at(&folder, at, Kind::Folder)

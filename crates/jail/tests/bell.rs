@@ -11,7 +11,9 @@ use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use redoma_jail::{Blueprint, Canary, Cover, Ending, Event, Exec, Grant, Identity, Jail, Piece, Tier};
+use redoma_jail::{
+    Blueprint, Canary, Cover, Ending, Event, Exec, Grant, Identity, Jail, Piece, Rights, Tier,
+};
 
 /// Runs `script` under `sh` in a sandbox of these pieces; its output and how it ended.
 fn run(outside: &Path, pieces: Vec<Piece>, script: &str) -> (String, Ending) {
@@ -30,7 +32,7 @@ fn run(outside: &Path, pieces: Vec<Piece>, script: &str) -> (String, Ending) {
         tier: Tier::Full,
         identity: Identity::of_caller(false),
         layout,
-        access: vec![Grant { path: "/".into(), writable: true }],
+        access: vec![Grant { path: "/".into(), rights: Rights::Write }],
         nested_userns: false,
         private_bytes: 1 << 20,
         rlimits: Vec::new(),

@@ -1,12 +1,24 @@
 //! Sandboxes: the manager, the native driver, change sets and undo.
 
 pub mod decoy;
+mod error;
+mod folder;
 pub mod homes;
+mod keeper;
+pub mod machine;
+mod manager;
+mod native;
 pub mod project;
 pub mod quarantine;
+mod record;
 pub mod settings;
 pub mod shell;
-
 mod small_file;
+mod streams;
+mod terminal;
 pub mod trust;
+mod view;
 pub mod walk;
+
+pub use error::RunError;
+pub use manager::{Manager, RunEnd, RunOutcome, RunRequest};

@@ -1,0 +1,75 @@
+use std::path::PathBuf;
+
+use redoma_jail::{JailError, Missing, Step};
+use redoma_sys::Errno;
+
+use crate::quarantine::QuarantineError;
+use crate::walk::WalkError;
+
+/// Why nothing ran, or why a session was ended.
+#[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum RunError {
+    #[error("this machine cannot hold a sandbox: {} is missing: {}", .missing.what, .missing.why)]
+    NoBoundary { missing: Missing },
+    #[error("this policy lets {what} be reached, which needs the gateway, and this version has none")]
+    NeedsGateway { what: String },
+    #[error("{0}")]
+    Jail(#[from] JailError),
+    #[error("{0}")]
+    Walk(#[from] WalkError),
+    #[error("{0}")]
+    Quarantine(#[from] QuarantineError),
+    #[error("the record cannot be written: {0}")]
+    Record(#[from] redoma_audit::Error),
+    #[error("cannot prepare {what} at {path:?}: {source}")]
+    Prepare { what: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("cannot protect {path:?}: it is a symbolic link, and a link's name cannot be held")]
+    ProtectedLink { path: PathBuf },
+    #[error("{name} is a {what}, which would be a way out of the sandbox")]
+    Stream { name: &'static str, what: &'static str },
+    #[error("the terminal cannot be used: {0}")]
+    Terminal(Errno),
+    #[error("waiting for the sandbox failed: {0}")]
+    Wait(Errno),
+}
+
+impl RunError {
+    /// What the user can do, as a command or a change that works.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NoBoundary { missing } => missing.hint.clone(),
+            Self::NeedsGateway { .. } => "add `--net none` to run without network".into(),
+            Self::Jail(error) => error.hint(),
+            Self::Walk(error) => error.hint(),
+            Self::Quarantine(error) => error.hint(),
+            Self::Record(error) => {
+                error.hint().unwrap_or_else(|| "make room on the disk that holds the record".into())
+            }
+            Self::Prepare { path, .. } => {
+                format!("make sure that {path:?} can be written, and that the disk is not full")
+            }
+            Self::ProtectedLink { path } => {
+                format!(
+                    "replace the link by what it leads to, or leave the rule out: `without = [{path:?}]` under [filesystem]"
+                )
+            }
+            Self::Stream { name, .. } => format!("redirect {name} to or from a file or a pipe"),
+            Self::Terminal(_) => {
+                "run it with its streams redirected, as in `redoma run … </dev/null | cat`".into()
+            }
+            Self::Wait(_) => "run `redoma doctor --gc`, then try again".into(),
+        }
+    }
+
+    /// The exit code of `redoma run`: 125 no boundary, 126 not executable, 127 not found.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::Jail(JailError::Step(failure)) if failure.step == Step::Program => match failure.errno() {
+                Errno::NOENT | Errno::NOTDIR => 127,
+                _ => 126,
+            },
+            _ => 125,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The keeper's loop: one thread that watches over a running command until it ends.
+
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use redoma_jail::{Ending, Event, Jail};
+use redoma_sys::{Errno, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::Signal;
+
+use crate::error::RunError;
+use crate::quarantine::{Quarantined, Watch};
+use crate::terminal::{Relay, Wants};
+
+/// How the command's life ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// By itself.
+    Command(Ending),
+    /// The time limit ended it.
+    TimedOut,
+}
+
+/// What the keeper holds while a command runs.
+pub(crate) struct Keeper<'a> {
+    pub(crate) jail: &'a Jail,
+    pub(crate) signals: SignalFd,
+    pub(crate) relay: Option<Relay>,
+    pub(crate) watch: Option<Watch>,
+    pub(crate) deadline: Option<Instant>,
+}
+
+/// Signals that the user or the system sends to `redoma` and means for the command.
+const FORWARDED: [Signal; 7] =
+    [Signal::INT, Signal::TERM, Signal::QUIT, Signal::HUP, Signal::USR1, Signal::USR2, Signal::TSTP];
+
+/// What one round of waiting brought.
+#[derive(Default)]
+struct Ready {
+    event: bool,
+    signal: bool,
+    quarantine: bool,
+    relay: Wants,
+}
+
+/// From now on signals are read from a descriptor; to be called before the command runs, so that none is lost.
+pub(crate) fn take_signals() -> Result<SignalFd, RunError> {
+    let also = [Signal::WINCH, Signal::CONT];
+    let all: Vec<Signal> = FORWARDED.into_iter().chain(also).collect();
+    SignalFd::new(&all).map_err(RunError::Wait)
+}
+
+impl Keeper<'_> {
+    /// Waits until the command ends or its time is up. `found` is told what had to be moved away.
+    pub(crate) fn watch_over(
+        &mut self,
+        found: &mut dyn FnMut(Vec<Quarantined>) -> Result<(), RunError>,
+    ) -> Result<End, RunError> {
+        loop {
+            let Some(ready) = self.wait()? else { return Ok(End::TimedOut) };
+            if let Some(relay) = &mut self.relay {
+                relay.pump(ready.relay);
+            }
+            if ready.signal {
+                self.take_signal()?;
+            }
+            if ready.quarantine {
+                found(self.watch.as_mut().map(Watch::handle).unwrap_or_default())?;
+            }
+            if ready.event {
+                match self.jail.event()? {
+                    Some(Event::Ended(ending)) => return Ok(End::Command(ending)),
+                    Some(Event::Stopped) => self.stop_along(),
+                    None => return Err(RunError::Jail(redoma_jail::JailError::Gone)),
+                }
+            }
+        }
+    }
+
+    /// None when the time is up.
+    fn wait(&self) -> Result<Option<Ready>, RunError> {
+        let mut left = None;
+        if let Some(deadline) = self.deadline {
+            match deadline.checked_duration_since(Instant::now()) {
+                Some(time) if !time.is_zero() => left = Some(timespec(time)),
+                _ => return Ok(None),
+            }
+        }
+        let wants = self.relay.as_ref().map(Relay::wants).unwrap_or_default();
+        let mut fds = vec![PollFd::new(self.jail, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+        let watch = self.watch.as_ref().map(|watch| push(&mut fds, watch.fd(), PollFlags::IN));
+        let (input, output, inner) = self.relay_places(&mut fds, wants);
+        match rustix::event::poll(&mut fds, left.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(RunError::Wait(errno)),
+        }
+        let any = |place: Option<usize>| place.is_some_and(|at| !fds[at].revents().is_empty());
+        Ok(Some(Ready {
+            event: any(Some(0)),
+            signal: any(Some(1)),
+            quarantine: any(watch),
+            relay: Wants {
+                read_input: any(input),
+                write_output: any(output),
+                read_inner: any(inner) && wants.read_inner,
+                write_inner: any(inner) && wants.write_inner,
+            },
+        }))
+    }
+
+    /// Where the relay's input, output and inner end are among the descriptors, as far as they are waited for.
+    fn relay_places<'b>(
+        &'b self,
+        fds: &mut Vec<PollFd<'b>>,
+        wants: Wants,
+    ) -> (Option<usize>, Option<usize>, Option<usize>) {
+        let Some(relay) = &self.relay else { return (None, None, None) };
+        let (input, output, inner) = relay.descriptors();
+        let mut inner_flags = PollFlags::empty();
+        inner_flags.set(PollFlags::IN, wants.read_inner);
+        inner_flags.set(PollFlags::OUT, wants.write_inner);
+        (
+            input.filter(|_| wants.read_input).map(|fd| push(fds, fd, PollFlags::IN)),
+            output.filter(|_| wants.write_output).map(|fd| push(fds, fd, PollFlags::OUT)),
+            (!inner_flags.is_empty()).then(|| push(fds, inner, inner_flags)),
+        )
+    }
+
+    fn take_signal(&mut self) -> Result<(), RunError> {
+        while let Some(number) = self.signals.next().map_err(RunError::Wait)? {
+            if number == Signal::WINCH.as_raw() {
+                self.relay.iter().for_each(Relay::resize);
+            } else if number == Signal::CONT.as_raw() {
+                self.go_on();
+            } else if FORWARDED.iter().any(|signal| signal.as_raw() == number) {
+                // A command that is gone already needs no signal.
+                let _ = self.jail.signal(number, true);
+            }
+        }
+        Ok(())
+    }
+
+    /// The command was stopped, by Ctrl-Z inside or by a signal: so is `redoma`, so that the user's shell takes over.
+    fn stop_along(&mut self) {
+        if let Some(relay) = &mut self.relay {
+            relay.give_terminal_back();
+        }
+        let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+        self.go_on();
+    }
+
+    fn go_on(&mut self) {
+        if let Some(relay) = &mut self.relay {
+            relay.take_terminal();
+            relay.resize();
+        }
+        let _ = self.jail.signal(Signal::CONT.as_raw(), true);
+    }
+}
+
+fn push<'a>(fds: &mut Vec<PollFd<'a>>, fd: BorrowedFd<'a>, flags: PollFlags) -> usize {
+    fds.push(PollFd::from_borrowed_fd(fd, flags));
+    fds.len() - 1
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: i64::from(time.subsec_nanos()),
+    }
+}

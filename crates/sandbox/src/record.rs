@@ -1,0 +1,146 @@
+//! What a run writes into the record.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use redoma_audit::event::{
+    Alert, Decision, DecisionBy, Exec, FileAction, FileEvent, Lifecycle, Limit, LimitAction, LimitKind,
+    Outcome, Phase, Question, SessionEnd, SessionMeta, Severity, Usage, Verdict,
+};
+use redoma_audit::{Argv, Digest, Event, SessionId, SessionLog, Store, Text};
+use redoma_policy::{NetworkDefault, ResolvedPolicy, Tier};
+
+use crate::error::RunError;
+use crate::manager::RunRequest;
+use crate::quarantine::{self, Quarantined};
+
+/// The log of one run. What cannot be written ends the run.
+pub(crate) struct RunRecord(SessionLog);
+
+impl RunRecord {
+    pub(crate) fn begin(
+        store: &Store,
+        session: SessionId,
+        request: &RunRequest,
+        tier: Tier,
+    ) -> Result<Self, RunError> {
+        let policy = &request.policy;
+        let text = |path: &Path| Text::new(path.as_os_str());
+        Ok(Self(store.begin(SessionMeta {
+            session,
+            version: Text::new(env!("CARGO_PKG_VERSION")),
+            argv: Argv::new(&request.argv),
+            cwd: text(&request.cwd),
+            project: Some(text(&policy.project)),
+            agent: policy.agent.as_ref().map(|agent| Text::new(agent.name.as_str())),
+            driver: Text::new("native"),
+            tier: match tier {
+                Tier::Full => redoma_audit::event::Tier::Full,
+                Tier::Landlock => redoma_audit::event::Tier::Landlock,
+            },
+            net: Text::new(network_name(policy.network.default)),
+            policy: digest(policy),
+            uid: rustix::process::getuid().as_raw(),
+            keeper: rustix::process::getpid().as_raw_nonzero().get().unsigned_abs(),
+            kernel: Text::new(&*rustix::system::uname().release().to_string_lossy()),
+        })?))
+    }
+
+    pub(crate) fn covered(&mut self, path: &Path) -> Result<(), RunError> {
+        let path = Text::new(path.as_os_str());
+        self.append(&Event::File(FileEvent { action: FileAction::Covered, path, moved_to: None, pid: None }))
+    }
+
+    /// The boundary stands, and what had to fail has failed.
+    pub(crate) fn built(&mut self, landlock_abi: u32, canary: &redoma_jail::Canary) -> Result<(), RunError> {
+        let detail = Some(Text::new(&format!("Landlock interface {landlock_abi}")));
+        self.append(&Event::Lifecycle(Lifecycle { phase: Phase::Built, detail }))?;
+        let attempts = [
+            (Question::Read, canary.read.display().to_string()),
+            (Question::Write, canary.write.display().to_string()),
+            (Question::Connect, format!("127.0.0.1:{}", canary.connect)),
+        ];
+        for (question, target) in attempts {
+            self.append(&Event::Decision(Decision {
+                question,
+                target: Text::new(&target),
+                verdict: Verdict::Deny,
+                rule: Text::new("canary"),
+                source: None,
+                change: None,
+                by: DecisionBy::Canary,
+            }))?;
+        }
+        self.append(&Event::Lifecycle(Lifecycle { phase: Phase::CanaryPassed, detail: None }))
+    }
+
+    pub(crate) fn started(&mut self, pid: u32, request: &RunRequest) -> Result<(), RunError> {
+        let cwd = Some(Text::new(request.cwd.as_os_str()));
+        self.append(&Event::Exec(Exec { pid, path: None, argv: Argv::new(&request.argv), cwd }))
+    }
+
+    pub(crate) fn quarantined(&mut self, found: &Quarantined) -> Result<(), RunError> {
+        let path = Text::new(found.path.as_os_str());
+        let moved_to = match &found.outcome {
+            quarantine::Outcome::Moved(to) => Some(Text::new(to.as_os_str())),
+            quarantine::Outcome::Removed | quarantine::Outcome::Failed(_) => None,
+        };
+        let failed = matches!(found.outcome, quarantine::Outcome::Failed(_));
+        self.append(&Event::File(FileEvent {
+            action: FileAction::Quarantined,
+            path: path.clone(),
+            moved_to,
+            pid: None,
+        }))?;
+        self.append(&Event::Alert(Alert {
+            rule: Text::new("protected-path-appeared"),
+            severity: if failed { Severity::Critical } else { Severity::Warning },
+            message: Text::new(if failed { "it could not be moved away" } else { "it was moved away" }),
+            path: Some(path),
+            pid: None,
+        }))
+    }
+
+    pub(crate) fn time_limit(&mut self, allowed: std::time::Duration) -> Result<(), RunError> {
+        self.append(&Event::Limit(Limit {
+            limit: LimitKind::Time,
+            allowed: micros(allowed),
+            used: None,
+            action: LimitAction::Ended,
+            by: Text::new("timer"),
+        }))
+    }
+
+    pub(crate) fn append(&mut self, event: &Event) -> Result<(), RunError> {
+        Ok(self.0.append(event)?)
+    }
+
+    pub(crate) fn end(self, outcome: Outcome, usage: Usage) -> Result<(), RunError> {
+        self.0.end(SessionEnd { outcome, usage })?;
+        Ok(())
+    }
+}
+
+/// A run that failed says why in its own record.
+pub(crate) fn failed(error: &RunError) -> Outcome {
+    Outcome::Failed { reason: Text::new(&error.to_string()) }
+}
+
+pub(crate) fn micros(time: std::time::Duration) -> u64 {
+    time.as_micros().try_into().unwrap_or(u64::MAX)
+}
+
+fn network_name(default: NetworkDefault) -> &'static str {
+    match default {
+        NetworkDefault::None => "none",
+        NetworkDefault::Deny => "deny",
+        NetworkDefault::Ask => "ask",
+        NetworkDefault::Allow => "allow",
+    }
+}
+
+/// The hash of what is enforced: two runs with the same digest were under the same policy.
+fn digest(policy: &ResolvedPolicy) -> Digest {
+    let json = serde_json::to_vec(policy).unwrap_or_else(|_| policy.project.as_os_str().as_bytes().to_vec());
+    Digest::of(&json)
+}

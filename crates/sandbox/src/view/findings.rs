@@ -1,0 +1,144 @@
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use redoma_policy::{Access, Origin, PathPattern, PathRule, ResolvedPolicy};
+
+use crate::walk::{FileKind, Found, Match, Verdict};
+
+/// Denied and protected paths, as they are on this machine now.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// Existing, to be hidden.
+    pub(crate) denied: Vec<Finding>,
+    /// Existing, to be kept as they are.
+    pub(crate) protected: Vec<Finding>,
+    /// Exact paths that do not exist, lie in a writable folder and must not appear.
+    pub(crate) absent: Vec<Absent>,
+    /// Sockets and FIFOs, behind which something of the host may listen.
+    pub(crate) specials: Vec<PathBuf>,
+    /// Folders that cannot be looked into.
+    pub(crate) unreadable: Vec<PathBuf>,
+}
+
+/// An existing path and the rule that means it.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: FileKind,
+    pub(crate) origin: Origin,
+}
+
+/// A path that is not there.
+#[derive(Clone, Debug)]
+pub(crate) struct Absent {
+    pub(crate) path: PathBuf,
+    pub(crate) folder: bool,
+}
+
+/// Numbers the rules as [`matcher`] does: the deny rules, then the protect rules.
+fn rules(policy: &ResolvedPolicy) -> impl Iterator<Item = (Match, &PathRule)> {
+    let files = &policy.filesystem;
+    let with = |verdict| move |rule| (verdict, rule);
+    let all =
+        files.deny.iter().map(with(Verdict::Deny)).chain(files.protect.iter().map(with(Verdict::Protect)));
+    all.enumerate().map(|(at, (verdict, rule))| (Match { verdict, rule: at as u32 }, rule))
+}
+
+/// The policy's globs, for the walk.
+pub(crate) fn matcher(policy: &ResolvedPolicy) -> impl Fn(&Path, FileKind) -> Option<Match> + Sync + '_ {
+    let globs: Vec<_> = rules(policy).filter(|(_, rule)| rule.pattern.is_glob()).collect();
+    move |path, _| globs.iter().find(|(_, rule)| rule.pattern.matches(path)).map(|(matched, _)| *matched)
+}
+
+/// Tells one set of globs from another, and one numbering of rules from another.
+pub(crate) fn fingerprint(policy: &ResolvedPolicy) -> Vec<u8> {
+    let globs = rules(policy).filter(|(_, rule)| rule.pattern.is_glob());
+    globs.flat_map(|(matched, rule)| format!("{}\0{}\n", matched.rule, rule.pattern).into_bytes()).collect()
+}
+
+/// Exact paths whose other names the walk looks for.
+pub(crate) fn sought(policy: &ResolvedPolicy) -> Vec<(PathBuf, Match)> {
+    let exact = rules(policy).filter_map(|(matched, rule)| match &rule.pattern {
+        PathPattern::Exact { path, .. } => Some((path.clone(), matched)),
+        PathPattern::Glob(_) => None,
+    });
+    exact.collect()
+}
+
+impl Findings {
+    /// Looks up the exact paths and sorts what the walk found.
+    pub(crate) fn collect(policy: &ResolvedPolicy, found: &Found) -> Self {
+        let mut findings = Self {
+            specials: found
+                .specials
+                .iter()
+                .filter(|(_, kind)| *kind != FileKind::Device)
+                .map(|(path, _)| path.clone())
+                .collect(),
+            unreadable: found.unreadable.clone(),
+            ..Self::default()
+        };
+        let numbered: Vec<_> = rules(policy).collect();
+        for (matched, rule) in &numbered {
+            if let PathPattern::Exact { path, folder, .. } = &rule.pattern {
+                findings.look_up(policy, *matched, path, *folder, &rule.origin);
+            }
+        }
+        let hits = found.hits.iter().map(|hit| (&hit.path, hit.kind, hit.matched));
+        let aliases = found.aliases.iter().map(|alias| (&alias.path, FileKind::File, alias.matched));
+        for (path, kind, matched) in hits.chain(aliases) {
+            let origin = numbered[matched.rule as usize].1.origin.clone();
+            findings.add(matched.verdict, Finding { path: path.clone(), kind, origin });
+        }
+        findings
+    }
+
+    fn look_up(
+        &mut self,
+        policy: &ResolvedPolicy,
+        matched: Match,
+        path: &Path,
+        folder: bool,
+        origin: &Origin,
+    ) {
+        match kind_of(path) {
+            Some(kind) => {
+                self.add(matched.verdict, Finding { path: path.to_owned(), kind, origin: origin.clone() });
+            }
+            None if policy.filesystem.grant_for(path).is_some_and(|grant| grant.access == Access::Write) => {
+                self.absent.push(Absent { path: path.to_owned(), folder });
+            }
+            None => {}
+        }
+    }
+
+    /// A link is hidden by hiding what it leads to, if that can be seen at all.
+    fn add(&mut self, verdict: Verdict, finding: Finding) {
+        let list = match verdict {
+            Verdict::Deny => &mut self.denied,
+            Verdict::Protect => &mut self.protected,
+        };
+        if finding.kind != FileKind::Symlink {
+            list.push(finding);
+        } else if let Ok(target) = fs::canonicalize(&finding.path) {
+            let kind = kind_of(&target).unwrap_or(FileKind::File);
+            list.push(Finding { path: target, kind, origin: finding.origin.clone() });
+            if verdict == Verdict::Protect {
+                list.push(finding);
+            }
+        }
+    }
+}
+
+fn kind_of(path: &Path) -> Option<FileKind> {
+    let kind = fs::symlink_metadata(path).ok()?.file_type();
+    Some(match () {
+        () if kind.is_dir() => FileKind::Dir,
+        () if kind.is_symlink() => FileKind::Symlink,
+        () if kind.is_socket() => FileKind::Socket,
+        () if kind.is_fifo() => FileKind::Fifo,
+        () if kind.is_block_device() || kind.is_char_device() => FileKind::Device,
+        () => FileKind::File,
+    })
+}

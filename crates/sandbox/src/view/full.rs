@@ -1,0 +1,247 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use redoma_jail::{Cover, Grant, Piece, Rights};
+use redoma_policy::{PRIVATE_FOLDERS, ResolvedPolicy, Workspace};
+
+use super::findings::{Absent, Finding, Findings};
+use super::{OWN_WRITABLE, View, is_write};
+use crate::decoy::{self, Content, Seed, Shape, dotenv};
+use crate::error::RunError;
+use crate::walk::FileKind;
+
+/// Where an overlay keeps what it needs, in the session's folder.
+pub(crate) struct OverlayFolders {
+    pub(crate) scaffold: PathBuf,
+    pub(crate) upper: PathBuf,
+    pub(crate) work: PathBuf,
+}
+
+/// Draws the full tier's root file system. Deny beats protect beats write beats read.
+pub(crate) fn full(
+    policy: &ResolvedPolicy,
+    findings: &Findings,
+    seed: &Seed,
+    overlay: Option<&OverlayFolders>,
+) -> Result<View, RunError> {
+    let mut drawing = Drawing { policy, seed, view: View::default(), pieces: BTreeMap::new() };
+    drawing.private_folders();
+    drawing.grants();
+    if let Some(folders) = overlay {
+        drawing.overlay(folders, &findings.absent)?;
+    }
+    drawing.protect(findings)?;
+    drawing.cover(findings);
+    if overlay.is_none() {
+        drawing.view.absent = findings.absent.iter().map(|absent| absent.path.clone()).collect();
+    }
+    Ok(drawing.finish())
+}
+
+/// Pieces by depth and order of placing: whatever lies deeper is placed on top of what carries it.
+type Place = (usize, u8, PathBuf);
+
+struct Drawing<'a> {
+    policy: &'a ResolvedPolicy,
+    seed: &'a Seed,
+    view: View,
+    pieces: BTreeMap<Place, Piece>,
+}
+
+impl Drawing<'_> {
+    fn add(&mut self, piece: Piece) {
+        let order = match &piece {
+            Piece::Private { .. } => 0,
+            Piece::Host { .. } => 1,
+            Piece::Overlay { .. } => 2,
+            Piece::Link { .. } => 3,
+            Piece::Pin { .. } => 4,
+            Piece::Cover { .. } => 5,
+        };
+        let at = piece.at().clone();
+        self.pieces.insert((at.components().count(), order, at), piece);
+    }
+
+    fn pinned_read_only(&self, path: &Path) -> bool {
+        let place = (path.components().count(), 4, path.to_owned());
+        matches!(self.pieces.get(&place), Some(Piece::Pin { read_only: true, .. }))
+    }
+
+    /// Empty folders of the sandbox's own, except where the host's are granted.
+    fn private_folders(&mut self) {
+        let modes = |path: &str| if path == "/run" { 0o755 } else { 0o1777 };
+        let fixed = PRIVATE_FOLDERS.iter().map(|path| (PathBuf::from(path), modes(path)));
+        for (at, mode) in fixed.chain([(self.policy.home.clone(), 0o700)]) {
+            if self.policy.filesystem.grant_for(&at).is_none() {
+                self.view.access.push(Grant { path: at.clone(), rights: Rights::Write });
+                self.add(Piece::Private { at, mode });
+            }
+        }
+    }
+
+    fn grants(&mut self) {
+        let files = &self.policy.filesystem;
+        for grant in files.grants.iter().filter(|grant| files.denied(&grant.path).is_none()) {
+            let writable = is_write(grant.access) && files.protected(&grant.path).is_none();
+            if writable {
+                self.view.access.push(Grant { path: grant.path.clone(), rights: Rights::Write });
+            }
+            self.add(Piece::Host { at: grant.path.clone(), writable });
+        }
+        for alias in &files.aliases {
+            self.add(Piece::Link { at: alias.link.clone(), target: alias.target.clone() });
+        }
+    }
+
+    /// Lays the change set over the project. What must not appear in it gets a read-only stand-in from the scaffold.
+    fn overlay(&mut self, folders: &OverlayFolders, absent: &[Absent]) -> Result<(), RunError> {
+        let project = &self.policy.project;
+        for absent in absent {
+            let Ok(below) = absent.path.strip_prefix(project) else {
+                self.view.absent.push(absent.path.clone());
+                continue;
+            };
+            stand_in(&folders.scaffold.join(below), absent).map_err(|source| RunError::Prepare {
+                what: "the overlay's scaffold",
+                path: folders.scaffold.clone(),
+                source,
+            })?;
+            self.pin(&absent.path, true);
+        }
+        self.add(Piece::Overlay {
+            at: project.clone(),
+            scaffold: folders.scaffold.clone(),
+            upper: folders.upper.clone(),
+            work: folders.work.clone(),
+        });
+        Ok(())
+    }
+
+    fn protect(&mut self, findings: &Findings) -> Result<(), RunError> {
+        for finding in &findings.protected {
+            if self.writable_grant_above(&finding.path).is_none() {
+                continue;
+            }
+            // A mount needs something to lie on, and a link is nothing but a name. Covering its target alone would
+            // leave the name open for another.
+            if finding.kind == FileKind::Symlink {
+                return Err(RunError::ProtectedLink { path: finding.path.clone() });
+            }
+            self.pin(&finding.path, true);
+        }
+        // With a parent pinned, what must not appear below it cannot come in with a renamed folder.
+        for absent in &findings.absent {
+            self.pin_parents(&absent.path);
+        }
+        Ok(())
+    }
+
+    fn pin(&mut self, path: &Path, read_only: bool) {
+        self.pin_parents(path);
+        if read_only || !self.pinned_read_only(path) {
+            self.add(Piece::Pin { at: path.to_owned(), read_only });
+        }
+    }
+
+    fn pin_parents(&mut self, path: &Path) {
+        let Some(grant) = self.writable_grant_above(path) else { return };
+        let between = path.ancestors().skip(1).take_while(|parent| *parent != grant);
+        for parent in between.map(Path::to_owned).collect::<Vec<_>>() {
+            if parent.is_dir() && !self.pinned_read_only(&parent) {
+                self.add(Piece::Pin { at: parent, read_only: false });
+            }
+        }
+    }
+
+    fn writable_grant_above(&self, path: &Path) -> Option<PathBuf> {
+        let grant = self.policy.filesystem.grant_for(path)?;
+        (is_write(grant.access) && grant.path != path).then(|| grant.path.clone())
+    }
+
+    fn cover(&mut self, findings: &Findings) {
+        let mut denied: Vec<&Finding> = findings.denied.iter().collect();
+        denied.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut last: Option<&Path> = None;
+        for finding in denied {
+            // What lies in a folder that is covered already has no place left to be covered.
+            if last.is_some_and(|above| finding.path.starts_with(above)) {
+                continue;
+            }
+            last = Some(&finding.path);
+            self.cover_denied(finding);
+        }
+        let empty_file = || Cover::File(Vec::new(), 0o400);
+        for path in &findings.specials {
+            self.add(Piece::Cover { at: path.clone(), with: empty_file() });
+        }
+        for path in &findings.unreadable {
+            self.add(Piece::Cover { at: path.clone(), with: Cover::Folder(Vec::new()) });
+        }
+    }
+
+    fn cover_denied(&mut self, finding: &Finding) {
+        let shape = if finding.kind == FileKind::Dir { Shape::Folder } else { Shape::File };
+        let visible = self.policy.filesystem.grant_for(&finding.path).is_some();
+        // Outside all grants there is nothing to hide, and only a known kind of file is worth a decoy; the private
+        // home is the one place where it can stand.
+        let worth_a_decoy =
+            finding.path.starts_with(&self.policy.home) && decoy::is_known(&finding.path, shape);
+        if !(visible || worth_a_decoy) {
+            return;
+        }
+        let original = dotenv::is_dotenv(&finding.path).then(|| read_start(&finding.path)).flatten();
+        let decoy = decoy::for_path(self.seed, &finding.path, shape, original.as_deref());
+        self.view.canaries.extend(decoy.canaries);
+        let with = match decoy.content {
+            Content::File(content) => Cover::File(content, 0o600),
+            Content::Folder(files) => {
+                Cover::Folder(files.into_iter().map(|(name, content)| (name, content, 0o600)).collect())
+            }
+        };
+        self.add(Piece::Cover { at: finding.path.clone(), with });
+        self.view.covered.push((finding.path.clone(), finding.origin.clone()));
+    }
+
+    fn finish(mut self) -> View {
+        let covers: Vec<PathBuf> = self
+            .pieces
+            .values()
+            .filter(|piece| matches!(piece, Piece::Cover { with: Cover::Folder(_), .. }))
+            .map(|piece| piece.at().clone())
+            .collect();
+        // Nothing is placed inside a cover: there it would show that something is hidden.
+        let inside_cover = |at: &Path| covers.iter().any(|cover| at != cover && at.starts_with(cover));
+        self.view.layout = self.pieces.into_values().filter(|piece| !inside_cover(piece.at())).collect();
+        self.view.access.push(Grant { path: "/".into(), rights: Rights::Read });
+        let own = OWN_WRITABLE.iter().map(|path| Grant { path: path.into(), rights: Rights::Write });
+        self.view.access.extend(own);
+        self.view
+    }
+}
+
+/// The first bytes of a denied file, for the names in it; a file that cannot be read shows as an empty one.
+fn read_start(path: &Path) -> Option<Vec<u8>> {
+    let mut start = Vec::new();
+    let limit = dotenv::SIZE_MAX as u64 + 1;
+    fs::File::open(path).ok()?.take(limit).read_to_end(&mut start).ok()?;
+    Some(start)
+}
+
+/// An empty stand-in: of JSON, the emptiest that still parses.
+fn stand_in(at: &Path, absent: &Absent) -> std::io::Result<()> {
+    if let Some(parent) = at.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    if absent.folder {
+        return fs::create_dir_all(at);
+    }
+    let json = at.extension().is_some_and(|extension| extension == "json");
+    fs::write(at, if json { "{}\n" } else { "" })
+}
+
+/// Whether the policy keeps changes to the project aside.
+pub(crate) fn wants_overlay(policy: &ResolvedPolicy) -> bool {
+    policy.filesystem.workspace == Workspace::Overlay
+}
