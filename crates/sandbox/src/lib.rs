@@ -17,6 +17,7 @@ mod small_file;
 mod streams;
 mod terminal;
 pub mod trust;
+pub mod undo;
 mod view;
 pub mod walk;
 

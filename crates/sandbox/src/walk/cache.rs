@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::bytes::{self, Input, put, put_bytes};
 use super::scan::{self, Note, Record};
 use super::tree::Identity;
 use super::{FileKind, Match, Verdict};
@@ -46,7 +47,7 @@ pub(super) struct Cached {
 }
 
 /// Whether a folder on this file system can be known to be unchanged.
-pub(super) fn keeps_ctime(dir: &OwnedFd) -> bool {
+pub(crate) fn keeps_ctime(dir: &OwnedFd) -> bool {
     scan::magic(dir).is_some_and(|magic| KEEP_CTIME.contains(&magic))
 }
 
@@ -123,9 +124,7 @@ fn render(root: &Path, inodes: &BTreeSet<u64>, records: &[Record]) -> Vec<u8> {
         put(&mut out, record.notes.len() as u64);
         record.notes.iter().for_each(|note| render_note(&mut out, note));
     }
-    let hash = blake3::hash(&out);
-    out.extend_from_slice(hash.as_bytes());
-    out
+    bytes::seal(out)
 }
 
 fn render_note(out: &mut Vec<u8>, note: &Note) {
@@ -142,21 +141,8 @@ fn render_note(out: &mut Vec<u8>, note: &Note) {
     put(out, note.inode.unwrap_or(0));
 }
 
-fn put(out: &mut Vec<u8>, number: u64) {
-    out.extend_from_slice(&number.to_le_bytes());
-}
-
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put(out, bytes.len() as u64);
-    out.extend_from_slice(bytes);
-}
-
 fn parse(content: &[u8], root: &Path) -> Option<Cached> {
-    let (content, hash) = content.split_last_chunk::<32>()?;
-    if blake3::hash(content) != blake3::Hash::from_bytes(*hash) {
-        return None;
-    }
-    let mut input = Input(content.strip_prefix(MAGIC)?);
+    let mut input = bytes::unseal(content, MAGIC)?;
     if input.bytes()? != root.as_os_str().as_bytes() {
         return None;
     }
@@ -169,35 +155,13 @@ fn parse(content: &[u8], root: &Path) -> Option<Cached> {
     Some(Cached { inodes, records })
 }
 
-/// The rest of what is to be parsed.
-struct Input<'a>(&'a [u8]);
+/// What is read back.
+trait ReadRecord {
+    fn record(&mut self) -> Option<Record>;
+    fn note(&mut self) -> Option<Note>;
+}
 
-impl<'a> Input<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1)?.first().copied()
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    fn bytes(&mut self) -> Option<&'a [u8]> {
-        let length = usize::try_from(self.number()?).ok()?;
-        self.take(length)
-    }
-
-    /// A number of things of at least eight bytes each: more than there are bytes left cannot be.
-    fn count(&mut self) -> Option<usize> {
-        let count = usize::try_from(self.number()?).ok()?;
-        (count <= self.0.len() / 8).then_some(count)
-    }
-
+impl ReadRecord for Input<'_> {
     fn record(&mut self) -> Option<Record> {
         let rel = CString::new(self.bytes()?).ok()?;
         let (dev, ino, ctime) = (self.number()?, self.number()?, self.number()?.cast_signed());

@@ -7,7 +7,8 @@
 //! Between sessions an answer is kept per folder, valid while the folder's inode and ctime are the same: a name cannot
 //! appear in, vanish from or change its kind within a folder without a new ctime, and no program can set a ctime.
 
-mod cache;
+pub(crate) mod bytes;
+pub(crate) mod cache;
 mod links;
 pub(crate) mod pool;
 pub(crate) mod remove;

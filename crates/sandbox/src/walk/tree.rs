@@ -46,6 +46,11 @@ impl Root {
         beneath(&self.fd, rel, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
     }
 
+    /// Opens the file `rel` for reading. `O_NONBLOCK`, since a FIFO may have taken its place.
+    pub(crate) fn file(&self, rel: &Path) -> Result<OwnedFd> {
+        beneath(&self.fd, rel, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty())
+    }
+
     /// Opens the folder that holds `rel` and gives the last name with it.
     pub(crate) fn parent<'p>(&self, rel: &'p Path) -> Result<(OwnedFd, &'p OsStr)> {
         let name = rel.file_name().ok_or(Errno::INVAL)?;
