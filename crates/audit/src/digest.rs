@@ -67,12 +67,20 @@ pub(crate) fn decode_hex<const N: usize>(hex: &[u8]) -> Option<[u8; N]> {
 }
 
 fn nibble(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    }
+    let value = NIBBLES[usize::from(digit)];
+    (value < 16).then_some(value)
 }
+
+/// The value of each digit, 255 for what is none. A table, since verification reads 64 digits of every line.
+const NIBBLES: [u8; 256] = {
+    let mut table = [255; 256];
+    let mut value = 0;
+    while value < HEX.len() {
+        table[HEX[value] as usize] = value as u8;
+        value += 1;
+    }
+    table
+};
 
 // === impl Digest ===
 

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -68,8 +69,8 @@ pub(crate) fn append(
     if !tail.torn.is_empty() {
         page.push(&Entry::Torn { bytes: tail.torn.len() as u64, hash: Digest::of(&tail.torn) })?;
     }
-    if !anchor.agrees_with(&tail.chain)? {
-        page.push(&Entry::Gap { expected: anchor.read()?.map(|chain| chain.seq) })?;
+    if !anchor.fits(tail.chain) {
+        page.push(&Entry::Gap { expected: anchor.known.map(|chain| chain.seq) })?;
     }
     entries.iter().try_for_each(|entry| page.push(entry))?;
     (&file).write_all(&page.bytes).map_err(|source| Error::Write { path: path(), source })?;
@@ -97,7 +98,8 @@ struct Tail {
 /// The number of lines and the hash of the last one, kept in another folder than the ledger.
 pub(crate) struct Anchor {
     file: File,
-    path: std::path::PathBuf,
+    path: PathBuf,
+    known: Option<Chain>,
 }
 
 // === impl Page ===
@@ -129,8 +131,6 @@ impl Tail {
             None if start == 0 => (Chain::start(genesis()), bytes),
             None => return Ok(None),
         };
-        // A line that lacks nothing but its line feed gets it from the next writer.
-        let torn = if torn == b"\n" { Vec::new() } else { torn };
         Ok(Some(Self { chain, torn, ends_line }))
     }
 }
@@ -158,37 +158,48 @@ pub(crate) fn last_record(bytes: &[u8]) -> Option<(Chain, usize)> {
 impl Anchor {
     const LEN: usize = 20 + 1 + Digest::HEX_LEN + 1;
 
-    pub(crate) fn open(keys: &Folder) -> Result<Self, Error> {
+    fn open(keys: &Folder) -> Result<Self, Error> {
+        let path = keys.path(ANCHOR);
+        if let Some(file) = keys.existing(ANCHOR, OFlags::RDWR)? {
+            let known = read_anchor(&file).map_err(|source| Error::Read { path: path.clone(), source })?;
+            return Ok(Self { file, path, known });
+        }
         let file = keys.file(ANCHOR, OFlags::RDWR | OFlags::CREATE)?;
-        Ok(Self { file, path: keys.path(ANCHOR) })
+        Ok(Self { file, path, known: None })
     }
 
-    /// What it holds; `None` if it was just made.
-    pub(crate) fn read(&self) -> Result<Option<Chain>, Error> {
-        let mut bytes = [0; Self::LEN];
-        match self.file.read_exact_at(&mut bytes, 0) {
-            Ok(()) => Ok(parse_anchor(&bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
-            Err(source) => Err(Error::Read { path: self.path.clone(), source }),
-        }
+    /// What the anchor in `keys` holds; `None` if there is none.
+    pub(crate) fn read_in(keys: &Folder) -> Result<Option<Chain>, Error> {
+        let Some(file) = keys.existing(ANCHOR, OFlags::RDONLY)? else { return Ok(None) };
+        read_anchor(&file).map_err(|source| Error::Read { path: keys.path(ANCHOR), source })
     }
 
     /// Whether a ledger that ends with `chain` can be the one it was last written for. More lines than it knows
     /// of are no wonder: a writer may have died between the two writes.
-    fn agrees_with(&self, chain: &Chain) -> Result<bool, Error> {
-        Ok(match self.read()? {
+    fn fits(&self, chain: Chain) -> bool {
+        match self.known {
             None => chain.seq == 0,
             Some(known) if known.seq == chain.seq => known.prev == chain.prev,
             Some(known) => known.seq < chain.seq,
-        })
+        }
     }
 
-    /// A fixed length, written over in place: there is no moment when it is empty.
+    /// A fixed length, written over in place: once written, there is no moment when it is empty.
     fn write(&self, chain: &Chain) -> Result<(), Error> {
         let text = format!("{:020} {}\n", chain.seq, chain.prev);
         self.file
             .write_all_at(text.as_bytes(), 0)
             .map_err(|source| Error::Write { path: self.path.clone(), source })
+    }
+}
+
+/// It is empty when the first writer of all died between its two writes: then any ledger fits.
+fn read_anchor(file: &File) -> std::io::Result<Option<Chain>> {
+    let mut bytes = [0; Anchor::LEN];
+    match file.read_exact_at(&mut bytes, 0) {
+        Ok(()) => Ok(parse_anchor(&bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(Some(Chain::start(genesis()))),
+        Err(error) => Err(error),
     }
 }
 

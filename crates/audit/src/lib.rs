@@ -9,29 +9,31 @@ pub mod escape;
 pub mod event;
 mod folder;
 mod id;
-#[allow(dead_code, reason = "verification comes next")]
 mod key;
 mod ledger;
-#[allow(dead_code, reason = "verification comes next")]
 mod line;
 mod lines;
 mod log;
+mod purge;
 mod read;
 mod redact;
 mod store;
 mod summary;
 mod text;
+pub mod verify;
 
 pub use digest::Digest;
 pub use error::Error;
 pub use event::Event;
 pub use id::SessionId;
 pub use log::{Sealed, SessionLog};
+pub use purge::Purged;
 pub use read::{Record, Records};
 pub use redact::redact;
 pub use store::Store;
 pub use summary::{SessionState, SessionSummary};
 pub use text::{Argv, Text};
+pub use verify::Report;
 
 /// `N` bytes from the kernel's random source.
 fn random<const N: usize>() -> Result<[u8; N], Error> {

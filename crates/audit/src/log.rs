@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rustix::fs::{FlockOperation, OFlags, fdatasync, flock};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::event::{SessionEnd, SessionMeta};
+use crate::folder::Folder;
 use crate::key::{Purpose, Signer};
 use crate::ledger::{self, Entry};
 use crate::line::Chain;
@@ -48,15 +50,12 @@ pub struct Sealed {
 // === impl SessionLog ===
 
 impl SessionLog {
-    /// 1. The file, so that nothing stands in the ledger that was never there. 2. The lock. 3. The ledger. 4. The first record.
+    /// 1. The file, locked before it has its name, so that whoever sees it sees that it runs. 2. The ledger, after the
+    ///    file, so that nothing stands there that never was. 3. The first record.
     pub(crate) fn begin(home: Arc<Home>, signer: Arc<Signer>, meta: SessionMeta) -> Result<Self, Error> {
         let session = meta.session;
         let name = Home::file_name(session);
-        let file = home.logs.file(&name, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL)?;
-        let path = || home.logs.path(&name);
-        // A reader that looks whether the session runs may hold it for a moment.
-        flock(&file, FlockOperation::LockExclusive)
-            .map_err(|errno| Error::Lock { path: path(), source: errno.into() })?;
+        let file = create_locked(&home.logs, &name)?;
         let opened = ledger::append(&home.logs, &home.keys, &signer, &[Entry::Opened { session }])
             .inspect_err(|_| drop(home.logs.remove(&name)))?;
         let chain = Chain::start(opened);
@@ -165,4 +164,17 @@ impl SessionLog {
     fn path(&self) -> std::path::PathBuf {
         self.home.logs.path(&Home::file_name(self.session))
     }
+}
+
+fn create_locked(logs: &Folder, name: &str) -> Result<File, Error> {
+    let draft = format!(".{name}");
+    let file = logs.file(&draft, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL)?;
+    let locked = flock(&file, FlockOperation::NonBlockingLockExclusive)
+        .map_err(|errno| Error::Lock { path: logs.path(name), source: errno.into() });
+    let linked = locked.and_then(|()| {
+        let exists = |errno: Errno| Error::Open { path: logs.path(name), source: errno.into() };
+        logs.link(&draft, name).map_err(exists)
+    });
+    logs.remove(&draft)?;
+    linked.map(|()| file)
 }

@@ -96,6 +96,7 @@ mod tests {
             "ssh://git@github.com/a/b.git",
             "git checkout 0123456789abcdef0123456789abcdef01234567",
             "target/debug/deps/redoma_audit-0f1e2d3c4b5a69788796a5b4c3d2e1f0.d",
+            "/home/Alice/Projects/Redoma2/node_modules/@babel/core9/lib/transformation/normalizeFile.js",
             "TOKEN=$TOKEN",
             "TOKEN=",
             "task-force-and-a-long-name-with-dashes",

@@ -4,13 +4,17 @@ use std::cmp::Reverse;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use jiff::Timestamp;
+
 use crate::event::SessionMeta;
 use crate::folder::Folder;
 use crate::id::is_prefix;
 use crate::key::Signer;
 use crate::log::SessionLog;
+use crate::purge::{Purged, is_due, purge};
 use crate::read::Records;
 use crate::summary::{Listed, SessionSummary};
+use crate::verify::{Report, verify};
 use crate::{Error, SessionId};
 
 /// The logs of all sessions of one user, their ledger, and the keys they are signed with.
@@ -117,6 +121,25 @@ impl Store {
     /// [`Error::NoSession`], [`Error::Open`] or [`Error::Watch`].
     pub fn follow(&self, session: SessionId) -> Result<Records, Error> {
         Records::follow(&self.home, session)
+    }
+
+    /// Checks every log and the ledger.
+    ///
+    /// # Errors
+    /// If something could not be read at all. What is wrong with it is in the report.
+    pub fn verify(&self) -> Result<Report, Error> {
+        verify(&self.home)
+    }
+
+    /// Removes the logs of sessions that ended before `before`, and leaves a signed tombstone of each in the ledger.
+    ///
+    /// # Errors
+    /// As [`Store::begin`] for the ledger; [`Error::Remove`].
+    pub fn purge(&self, before: Timestamp) -> Result<Purged, Error> {
+        let due = self
+            .sessions()?
+            .filter(|summary| summary.as_ref().map_or(true, |summary| is_due(summary, before)));
+        purge(&self.home, &*self.signer()?, &due.collect::<Result<Vec<_>, _>>()?)
     }
 
     fn signer(&self) -> Result<Arc<Signer>, Error> {

@@ -15,8 +15,8 @@ pub(super) struct Rules {
     pub(super) tokens: Vec<Token>,
     names: Vec<Name>,
     kept: Vec<&'static str>,
-    /// Which bytes a prefix can start with: most positions of most texts stop here.
-    first: ByteSet,
+    /// Which two bytes a prefix can start with: nearly all positions of nearly all texts stop here.
+    pairs: Pairs,
 }
 
 /// A token known by its prefix, or by its entropy alone.
@@ -51,14 +51,16 @@ impl Rules {
         match kind? {
             "token" => {
                 let token = Token::parse(fields)?;
-                if let Some(&byte) = token.prefix.as_bytes().first() {
-                    self.first.insert(byte);
-                }
+                self.pairs.insert(token.prefix.as_bytes());
                 self.tokens.push(token);
             }
             "name" => self.names.push(Name { word: fields.next()?, to_line_end: false }),
             "header" => self.names.push(Name { word: fields.next()?, to_line_end: true }),
-            "keep" => self.kept.push(fields.next()?),
+            "keep" => {
+                let prefix = fields.next()?;
+                self.pairs.insert(prefix.as_bytes());
+                self.kept.push(prefix);
+            }
             _ => return None,
         }
         Some(())
@@ -66,7 +68,7 @@ impl Rules {
 
     /// The rule whose prefix `rest` starts with and whose body follows, and the length of both.
     pub(super) fn prefixed(&self, rest: &str, word_start: bool) -> Option<(&'static str, usize)> {
-        if !self.first.contains(*rest.as_bytes().first()?) {
+        if !self.pairs.contains(rest.as_bytes()) {
             return None;
         }
         self.tokens.iter().find_map(|token| {
@@ -79,16 +81,20 @@ impl Rules {
     /// The rule for a token without a known prefix that is random enough, and its length.
     pub(super) fn random(&self, rest: &str) -> Option<(&'static str, usize)> {
         let token = self.tokens.iter().find(|token| token.prefix.is_empty())?;
-        let length = token.body_len(rest)?;
-        let body = &rest.as_bytes()[..length];
-        let mixed = [u8::is_ascii_uppercase, u8::is_ascii_lowercase, u8::is_ascii_digit]
-            .iter()
-            .all(|is| body.iter().any(is));
-        (mixed && !self.is_kept(rest)).then_some((token.name, length))
+        let body = rest.as_bytes().iter().take_while(|&&byte| token.alphabet.contains(byte));
+        let body = &rest.as_bytes()[..body.count()];
+        let has = |is: fn(&u8) -> bool| body.iter().any(is);
+        let random = body.len() >= token.min
+            && has(u8::is_ascii_digit)
+            && has(u8::is_ascii_uppercase)
+            && has(u8::is_ascii_lowercase)
+            && entropy(body) >= token.entropy
+            && !self.is_kept(rest);
+        random.then_some((token.name, body.len()))
     }
 
     pub(super) fn is_kept(&self, rest: &str) -> bool {
-        self.kept.iter().any(|prefix| rest.starts_with(prefix))
+        self.pairs.contains(rest.as_bytes()) && self.kept.iter().any(|prefix| rest.starts_with(prefix))
     }
 
     /// The word in `name` that announces a secret. Case, `-` and `_` do not matter.
@@ -128,6 +134,30 @@ fn entropy(bytes: &[u8]) -> f64 {
         .map(|&count| f64::from(count) / total)
         .map(|p| -p * p.log2())
         .sum()
+}
+
+/// A set of the first two bytes of prefixes.
+struct Pairs(Vec<u64>);
+
+impl Default for Pairs {
+    fn default() -> Self {
+        Self(vec![0; 1 << 10])
+    }
+}
+
+impl Pairs {
+    fn insert(&mut self, prefix: &[u8]) {
+        if let [one, two, ..] = *prefix {
+            let pair = usize::from(one) << 8 | usize::from(two);
+            self.0[pair >> 6] |= 1 << (pair & 63);
+        }
+    }
+
+    fn contains(&self, rest: &[u8]) -> bool {
+        let [one, two, ..] = *rest else { return false };
+        let pair = usize::from(one) << 8 | usize::from(two);
+        self.0[pair >> 6] & 1 << (pair & 63) != 0
+    }
 }
 
 /// A set of bytes.

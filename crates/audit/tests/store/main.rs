@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+mod process;
+mod purge;
 mod read;
+mod tamper;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +25,11 @@ impl Bed {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path());
         Self { dir, store }
+    }
+
+    /// The same folders, opened anew.
+    fn store_again(&self) -> Store {
+        open(self.dir.path())
     }
 
     fn begin(&self) -> SessionLog {

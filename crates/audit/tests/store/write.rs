@@ -88,6 +88,7 @@ fn a_session_that_could_not_begin_leaves_no_log() {
     let session = meta.session;
     assert!(bed.store.begin(meta).is_err());
     assert!(!bed.log(session).exists());
+    assert_eq!(std::fs::read_dir(bed.dir.path().join("state/audit")).unwrap().count(), 1);
 }
 
 #[test]
