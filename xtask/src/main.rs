@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "xtask talks to the person who runs it")]
 
 mod bench;
+mod docs;
 mod generate;
 mod process;
 mod setup;

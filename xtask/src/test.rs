@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+use crate::docs;
 use crate::generate;
 use crate::process::{self, cargo, find};
 use crate::stage::Stage;
@@ -38,6 +39,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     step(&mut steps, "dependencies", dependencies);
     if step(&mut steps, "build", build) {
         step(&mut steps, "generated files", generated);
+        step(&mut steps, "documentation", documentation);
         suites(&mut steps, strict);
     }
     report(&steps);
@@ -98,6 +100,11 @@ fn build() -> Result<Outcome> {
 
 fn generated() -> Result<Outcome> {
     generate::run(&generate::Options { check: true })?;
+    Ok(Outcome::Passed)
+}
+
+fn documentation() -> Result<Outcome> {
+    docs::check(&process::target().join("debug/redoma"))?;
     Ok(Outcome::Passed)
 }
 
