@@ -43,10 +43,16 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     String::from_utf8(result.stdout).with_context(|| format!("output of `{}`", shown(command)))
 }
 
-/// The first executable of that name on `PATH`.
+/// The first executable of that name on `PATH`, or where `cargo install` puts programs.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| is_executable(file))
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(installed_by_cargo());
+    folders.map(|folder| folder.join(program)).find(|file| is_executable(file))
+}
+
+fn installed_by_cargo() -> Option<PathBuf> {
+    let own = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    Some(own.or_else(|| Some(Path::new(&std::env::var_os("HOME")?).join(".cargo")))?.join("bin"))
 }
 
 fn is_executable(file: &Path) -> bool {
