@@ -67,8 +67,6 @@ pub enum Piece {
     Overlay {
         /// Canonical path of the folder, outside and inside.
         at: PathBuf,
-        /// Folders laid over it but below the changes: placeholders that mounts need.
-        scaffold: PathBuf,
         /// Where the changes go.
         upper: PathBuf,
         /// A folder for the kernel's own use on the file system of `upper`.

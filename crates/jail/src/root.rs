@@ -42,7 +42,7 @@ pub(crate) fn enter(blueprint: &Blueprint) -> Result<(), Failure> {
 fn open(piece: &Piece) -> Result<Option<OwnedFd>, Failure> {
     match piece {
         Piece::Host { at, writable } => open_host(at, *writable).map(Some),
-        Piece::Overlay { at, scaffold, upper, work } => open_overlay(at, scaffold, upper, work).map(Some),
+        Piece::Overlay { at, upper, work } => open_overlay(at, upper, work).map(Some),
         Piece::Private { .. } | Piece::Link { .. } | Piece::Pin { .. } | Piece::Cover { .. } => Ok(None),
     }
 }
@@ -79,14 +79,13 @@ fn clone_tree(of: impl AsFd) -> Result<OwnedFd, Errno> {
 }
 
 /// The layers go in by descriptor: a path in an overlay's options would need escaping and could be swapped.
-fn open_overlay(at: &Path, scaffold: &Path, upper: &Path, work: &Path) -> Result<OwnedFd, Failure> {
+fn open_overlay(at: &Path, upper: &Path, work: &Path) -> Result<OwnedFd, Failure> {
     let open = |path: &Path| open_unlinked(path).step_at(Step::Overlay, path);
-    let (lower, scaffold, upper, work) = (open(at)?, open(scaffold)?, open(upper)?, open(work)?);
+    let (lower, upper, work) = (open(at)?, open(upper)?, open(work)?);
     let name = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
-    let lowers = format!("{}:{}", name(&scaffold), name(&lower));
     // userxattr: without privilege over the host's file system the kernel's marks go into `user.overlay.*`.
     let options = [
-        ("lowerdir", lowers),
+        ("lowerdir", name(&lower)),
         ("upperdir", name(&upper)),
         ("workdir", name(&work)),
         ("userxattr", String::new()),
@@ -96,6 +95,7 @@ fn open_overlay(at: &Path, scaffold: &Path, upper: &Path, work: &Path) -> Result
     Ok(overlay)
 }
 
+/// A new file system, mounted nowhere yet.
 fn new_filesystem(kind: &str, options: &[(&str, String)]) -> Result<OwnedFd, Errno> {
     let context = rustix::mount::fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (key, value) in options {
@@ -106,7 +106,10 @@ fn new_filesystem(kind: &str, options: &[(&str, String)]) -> Result<OwnedFd, Err
         }
     }
     rustix::mount::fsconfig_create(context.as_fd())?;
-    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    // Terminals are devices; nothing else that is made here may hold any.
+    let devices =
+        if kind == "devpts" { MountAttrFlags::MOUNT_ATTR_NOEXEC } else { MountAttrFlags::MOUNT_ATTR_NODEV };
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | devices;
     rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
@@ -134,7 +137,11 @@ struct Root {
     /// tree stays as it is.
     ours: Vec<u64>,
     private_bytes: u64,
+    /// How many covering files there are.
+    covers: usize,
 }
+
+const COVERS: &str = ".covers";
 
 impl Root {
     fn pivot(private_bytes: u64) -> Result<Self, Failure> {
@@ -147,7 +154,7 @@ impl Root {
         rustix::mount::unmount(".", UnmountFlags::DETACH).step(Step::EnterRoot)?;
         rustix::process::chdir("/").step(Step::EnterRoot)?;
         let device = rustix::fs::fstat(&folder).step(Step::EnterRoot)?.st_dev;
-        Ok(Self { folder, ours: vec![device], private_bytes })
+        Ok(Self { folder, ours: vec![device], private_bytes, covers: 0 })
     }
 
     /// A fresh proc shows this pid namespace only. What acts on the whole machine is read-only or covered: these
@@ -255,14 +262,26 @@ impl Root {
         }
     }
 
-    /// The file is made at the root and unlinked once it is mounted, so that it has no other name.
     fn cover_with_file(&mut self, at: &Path, content: &[u8], mode: u32) -> Result<(), Failure> {
-        const NAME: &str = ".cover";
-        write_file(&self.folder, OsStr::new(NAME), content, mode).step_at(Step::Create, at)?;
-        let tree = self.open(Path::new(NAME)).and_then(clone_tree).step_at(Step::Create, at)?;
+        let name = self.covers.to_string();
+        self.covers += 1;
+        let folder = self.covers_folder().step_at(Step::Create, at)?;
+        write_file(&folder, OsStr::new(&name), content, mode).step_at(Step::Create, at)?;
+        let tree =
+            self.open(&Path::new(COVERS).join(&name)).and_then(clone_tree).step_at(Step::Create, at)?;
         mount_setattr(&tree, MountAttributes::READ_ONLY, false).step_at(Step::Place, at)?;
-        self.attach_at(&tree, at, Kind::File)?;
-        rustix::fs::unlinkat(&self.folder, NAME, AtFlags::empty()).step_at(Step::Create, at)
+        self.attach_at(&tree, at, Kind::File)
+    }
+
+    /// Where covering files lie until all are mounted; then the folder goes, and they have no other name.
+    fn covers_folder(&self) -> Result<OwnedFd, Errno> {
+        match self.open(Path::new(COVERS)) {
+            Err(Errno::NOENT) => {}
+            opened => return opened,
+        }
+        rustix::fs::mkdirat(&self.folder, COVERS, Mode::from_raw_mode(0o700))?;
+        attach(tmpfs(self.private_bytes, 0o700)?, self.open(Path::new(COVERS))?, "")?;
+        self.open(Path::new(COVERS))
     }
 
     /// A small file system of its own, filled before it is mounted anywhere.
@@ -295,6 +314,10 @@ impl Root {
 
     /// From here on `/` itself can't be written.
     fn seal(&self) -> Result<(), Failure> {
+        if self.covers > 0 {
+            rustix::mount::unmount(Path::new("/").join(COVERS), UnmountFlags::DETACH).step(Step::NewRoot)?;
+            rustix::fs::unlinkat(&self.folder, COVERS, AtFlags::REMOVEDIR).step(Step::NewRoot)?;
+        }
         mount_setattr(&self.folder, MountAttributes::READ_ONLY, false).step(Step::NewRoot)
     }
 
@@ -400,10 +423,9 @@ pub(crate) fn rehearse_overlay() -> Result<(), Failure> {
     let base = Path::new("/tmp");
     let place = tmpfs(1 << 20, 0o700).step_at(Step::NewRoot, base)?;
     attach(&place, CWD, "/tmp").step_at(Step::Place, base)?;
-    for name in ["lower", "scaffold", "upper", "work"] {
+    for name in ["lower", "upper", "work"] {
         rustix::fs::mkdirat(&place, name, Mode::from_raw_mode(0o700))
             .step_at(Step::Create, base.join(name))?;
     }
-    open_overlay(&base.join("lower"), &base.join("scaffold"), &base.join("upper"), &base.join("work"))
-        .map(drop)
+    open_overlay(&base.join("lower"), &base.join("upper"), &base.join("work")).map(drop)
 }

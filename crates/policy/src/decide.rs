@@ -76,7 +76,8 @@ pub enum Place {
     Covered,
     /// Nothing: no such path, or no permission.
     Absent,
-    /// What is created there is moved to quarantine at once, with an alert.
+    /// What is created there does not stay: it is moved to quarantine at once, with an alert, or, in an overlay
+    /// workspace, never leaves the change set.
     Quarantined,
 }
 

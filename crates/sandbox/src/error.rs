@@ -4,6 +4,7 @@ use redoma_jail::{JailError, Missing, Step};
 use redoma_sys::Errno;
 
 use crate::quarantine::QuarantineError;
+use crate::undo::UndoError;
 use crate::walk::WalkError;
 
 /// Why nothing ran, or why a session was ended.
@@ -20,6 +21,8 @@ pub enum RunError {
     Walk(#[from] WalkError),
     #[error("{0}")]
     Quarantine(#[from] QuarantineError),
+    #[error("cannot keep what `redoma undo` would need: {0}")]
+    Undo(#[from] UndoError),
     #[error("the record cannot be written: {0}")]
     Record(#[from] redoma_audit::Error),
     #[error("cannot prepare {what} at {path:?}: {source}")]
@@ -43,6 +46,7 @@ impl RunError {
             Self::Jail(error) => error.hint(),
             Self::Walk(error) => error.hint(),
             Self::Quarantine(error) => error.hint(),
+            Self::Undo(error) => error.hint(),
             Self::Record(error) => {
                 error.hint().unwrap_or_else(|| "make room on the disk that holds the record".into())
             }

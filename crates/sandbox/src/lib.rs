@@ -5,6 +5,7 @@ mod error;
 mod folder;
 pub mod homes;
 mod keeper;
+mod kept;
 pub mod machine;
 mod manager;
 mod native;
@@ -22,4 +23,5 @@ mod view;
 pub mod walk;
 
 pub use error::RunError;
+pub use kept::Kept;
 pub use manager::{Manager, RunEnd, RunOutcome, RunRequest};

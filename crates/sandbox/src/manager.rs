@@ -30,6 +30,8 @@ pub struct RunRequest {
     pub argv: Vec<OsString>,
     /// Where it runs; canonical.
     pub cwd: PathBuf,
+    /// Git folders outside the project that belong to it.
+    pub git_dirs: Vec<PathBuf>,
     /// The caller's environment, of which the policy lets some through.
     pub variables: Vec<(OsString, OsString)>,
 }

@@ -2,25 +2,27 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use redoma_audit::SessionId;
 use redoma_audit::event::{Outcome, Usage};
 use redoma_jail::{Blueprint, Canary, Ending, Exec, Identity, Jail};
-use redoma_policy::{Access, ResolvedPolicy, Tier};
+use redoma_policy::{Access, ResolvedPolicy, Tier, Workspace};
 
 use crate::decoy::Seed;
 use crate::error::RunError;
 use crate::folder;
 use crate::homes::Homes;
 use crate::keeper::{self, End, Keeper};
+use crate::kept::{self, Kept};
 use crate::manager::{RunEnd, RunOutcome, RunRequest};
 use crate::quarantine::{Quarantined, Watch};
 use crate::record::{RunRecord, micros};
 use crate::streams::Streams;
 use crate::terminal::Relay;
+use crate::undo::{self, Backup, UndoError};
 use crate::view::{self, Findings, OverlayFolders, View};
 use crate::walk::{Limits as WalkLimits, Walk};
 
@@ -49,8 +51,11 @@ impl Run<'_> {
         let watch = self.watch(&view.absent)?;
         let (blueprint, _listener) = self.blueprint(&view)?;
         let raising = Jail::start(&blueprint)?;
-        let (jail, enforced) = raising.ready()?;
+        let (raised, backup) = self.back_up_meanwhile(|| raising.ready());
+        let (jail, enforced) = raised?;
         record.built(enforced.landlock_abi, &blueprint.canary)?;
+        let mut notes = Vec::new();
+        let mut kept = self.keep(backup, &mut notes)?;
 
         let signals = keeper::take_signals()?;
         let running = jail.exec(self.exec(streams), &streams.handed_through())?;
@@ -77,7 +82,13 @@ impl Run<'_> {
         if let (End::TimedOut, Some(time)) = (end, time) {
             record.time_limit(time)?;
         }
-        Ok(self.outcome(end, enforced, &view, quarantined, usage, began.elapsed()))
+        if let Some(kept) = &mut kept {
+            kept.end();
+            self.save(kept)?;
+        }
+        self.clean()?;
+        let (outcome, end, usage) = self.outcome(end, enforced, &view, usage, began.elapsed());
+        Ok((RunOutcome { quarantined, notes, ..outcome }, end, usage))
     }
 
     fn view(&self) -> Result<View, RunError> {
@@ -103,9 +114,79 @@ impl Run<'_> {
         }
     }
 
-    /// The session's own folder in Redoma's state; made only when something has to be kept in it.
+    /// The state of a direct workspace is kept while init raises the bell: both take about as long, and the command
+    /// starts when both are done.
+    fn back_up_meanwhile<T>(&self, raise: impl FnOnce() -> T) -> (T, Option<Result<Backup, UndoError>>) {
+        let files = &self.request.policy.filesystem;
+        let writable =
+            files.grant_for(&self.request.policy.project).is_some_and(|grant| grant.access == Access::Write);
+        if !(files.undo && writable && files.workspace == Workspace::Direct) {
+            return (raise(), None);
+        }
+        let limits = undo::Limits { bytes: files.undo_max.0, ..undo::Limits::default() };
+        let state = self.homes.state().join("undo");
+        let back_up = || undo::prepare(&self.request.policy.project, &self.request.git_dirs, &state, &limits);
+        std::thread::scope(|scope| {
+            let backup = scope.spawn(back_up);
+            let raised = raise();
+            let backup = backup.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (raised, Some(backup))
+        })
+    }
+
+    /// Notes what there will be to undo or to apply. A project that is too large to keep is no reason not to run, but
+    /// one to say so.
+    fn keep(
+        &self,
+        backup: Option<Result<Backup, UndoError>>,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<Kept>, RunError> {
+        let backup = match backup.transpose() {
+            Ok(backup) => backup,
+            Err(error) if error.is_limit() => {
+                notes.push(format!("no undo for this session: {error}"));
+                None
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let policy = &self.request.policy;
+        if backup.is_none() && !overlay_wanted(policy) {
+            return Ok(None);
+        }
+        let kept = Kept::begin(self.session, &policy.project, policy.filesystem.workspace, backup);
+        self.save(&kept)?;
+        Ok(Some(kept))
+    }
+
+    fn save(&self, kept: &Kept) -> Result<(), RunError> {
+        let failed = |source| RunError::Prepare { what: "the session's folder", path: self.folder(), source };
+        kept.save(self.homes).map_err(failed)
+    }
+
+    /// Removes what only the running session needed.
+    fn clean(&self) -> Result<(), RunError> {
+        let remove = |path: PathBuf| match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(RunError::Prepare { what: "the clean-up", path, source: error })
+            }
+            _ => Ok(()),
+        };
+        if self.tier == Tier::Landlock {
+            remove(self.folder().join("tmp"))?;
+        }
+        if overlay_wanted(&self.request.policy) {
+            let work = self.folder().join("overlay/work");
+            // The kernel's own folder in it is closed to everybody, its owner too.
+            let _ = fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700));
+            remove(work)?;
+        }
+        // Gone with the last thing that was kept in it.
+        let _ = fs::remove_dir(self.folder());
+        Ok(())
+    }
+
     fn folder(&self) -> PathBuf {
-        self.homes.sessions().join(self.session.as_str())
+        kept::folder_of(self.homes, self.session)
     }
 
     fn make(&self, path: PathBuf, what: &'static str) -> Result<PathBuf, RunError> {
@@ -115,7 +196,7 @@ impl Run<'_> {
 
     fn overlay_folders(&self) -> Result<OverlayFolders, RunError> {
         let below = |name: &str| self.make(self.folder().join("overlay").join(name), "the overlay");
-        Ok(OverlayFolders { scaffold: below("scaffold")?, upper: below("upper")?, work: below("work")? })
+        Ok(OverlayFolders { upper: below("upper")?, work: below("work")? })
     }
 
     fn temporary(&self) -> Result<PathBuf, RunError> {
@@ -195,7 +276,6 @@ impl Run<'_> {
         end: End,
         enforced: redoma_jail::Enforced,
         view: &View,
-        quarantined: Vec<Quarantined>,
         usage: redoma_sys::Usage,
         wall: Duration,
     ) -> (RunOutcome, Outcome, Usage) {
@@ -223,7 +303,7 @@ impl Run<'_> {
             tier: self.tier,
             enforced,
             hidden,
-            quarantined,
+            quarantined: Vec::new(),
             wall,
             usage,
             notes: Vec::new(),

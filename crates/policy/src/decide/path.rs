@@ -65,7 +65,7 @@ impl ResolvedPolicy {
         let found = exists(rule, path);
         let writable = grant.is_some_and(|grant| grant.access == Access::Write);
         let place = match (grant, intent) {
-            (Some(_), Intent::Create) if writable && !found => self.absent_rule_place(),
+            (Some(_), Intent::Create) if writable && !found => Place::Quarantined,
             (None, Intent::Change | Intent::Create) if is_private(self, path, tier) => Place::Private,
             _ if found && tier == Tier::Full => Place::Covered,
             _ => Place::Absent,
@@ -77,18 +77,10 @@ impl ResolvedPolicy {
 
     fn protected_path(&self, rule: &PathRule, path: &Path, grant: &Grant, intent: Intent) -> Verdict {
         let created = intent == Intent::Create && grant.access == Access::Write && !exists(rule, path);
-        let place = if created { self.absent_rule_place() } else { Place::Host };
+        let place = if created { Place::Quarantined } else { Place::Host };
         Verdict::deny(place, "it is protected: it can be read but not changed")
             .by(&rule.origin)
             .unless_lifted(&rule.origin)
-    }
-
-    /// What becomes of a denied or protected path that does not exist and is created in a writable folder.
-    fn absent_rule_place(&self) -> Place {
-        match self.filesystem.workspace {
-            Workspace::Direct => Place::Quarantined,
-            Workspace::Overlay => Place::Absent,
-        }
     }
 
     fn granted_write(&self, path: &Path, grant: &Grant) -> Verdict {

@@ -14,7 +14,7 @@ pub(crate) struct Findings {
     /// Existing, to be kept as they are.
     pub(crate) protected: Vec<Finding>,
     /// Exact paths that do not exist, lie in a writable folder and must not appear.
-    pub(crate) absent: Vec<Absent>,
+    pub(crate) absent: Vec<PathBuf>,
     /// Sockets and FIFOs, behind which something of the host may listen.
     pub(crate) specials: Vec<PathBuf>,
     /// Folders that cannot be looked into.
@@ -27,13 +27,6 @@ pub(crate) struct Finding {
     pub(crate) path: PathBuf,
     pub(crate) kind: FileKind,
     pub(crate) origin: Origin,
-}
-
-/// A path that is not there.
-#[derive(Clone, Debug)]
-pub(crate) struct Absent {
-    pub(crate) path: PathBuf,
-    pub(crate) folder: bool,
 }
 
 /// Numbers the rules as [`matcher`] does: the deny rules, then the protect rules.
@@ -81,8 +74,8 @@ impl Findings {
         };
         let numbered: Vec<_> = rules(policy).collect();
         for (matched, rule) in &numbered {
-            if let PathPattern::Exact { path, folder, .. } = &rule.pattern {
-                findings.look_up(policy, *matched, path, *folder, &rule.origin);
+            if let PathPattern::Exact { path, .. } = &rule.pattern {
+                findings.look_up(policy, *matched, path, &rule.origin);
             }
         }
         let hits = found.hits.iter().map(|hit| (&hit.path, hit.kind, hit.matched));
@@ -94,20 +87,13 @@ impl Findings {
         findings
     }
 
-    fn look_up(
-        &mut self,
-        policy: &ResolvedPolicy,
-        matched: Match,
-        path: &Path,
-        folder: bool,
-        origin: &Origin,
-    ) {
+    fn look_up(&mut self, policy: &ResolvedPolicy, matched: Match, path: &Path, origin: &Origin) {
         match kind_of(path) {
             Some(kind) => {
                 self.add(matched.verdict, Finding { path: path.to_owned(), kind, origin: origin.clone() });
             }
             None if policy.filesystem.grant_for(path).is_some_and(|grant| grant.access == Access::Write) => {
-                self.absent.push(Absent { path: path.to_owned(), folder });
+                self.absent.push(path.to_owned());
             }
             None => {}
         }

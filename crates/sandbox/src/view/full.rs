@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use redoma_jail::{Cover, Grant, Piece, Rights};
 use redoma_policy::{PRIVATE_FOLDERS, ResolvedPolicy, Workspace};
 
-use super::findings::{Absent, Finding, Findings};
+use super::findings::{Finding, Findings};
 use super::{OWN_WRITABLE, View, is_write};
 use crate::decoy::{self, Content, Seed, Shape, dotenv};
 use crate::error::RunError;
@@ -14,7 +14,6 @@ use crate::walk::FileKind;
 
 /// Where an overlay keeps what it needs, in the session's folder.
 pub(crate) struct OverlayFolders {
-    pub(crate) scaffold: PathBuf,
     pub(crate) upper: PathBuf,
     pub(crate) work: PathBuf,
 }
@@ -30,13 +29,12 @@ pub(crate) fn full(
     drawing.private_folders();
     drawing.grants();
     if let Some(folders) = overlay {
-        drawing.overlay(folders, &findings.absent)?;
+        drawing.overlay(folders);
     }
     drawing.protect(findings)?;
     drawing.cover(findings);
-    if overlay.is_none() {
-        drawing.view.absent = findings.absent.iter().map(|absent| absent.path.clone()).collect();
-    }
+    let waits = |path: &Path| overlay.is_some() && path.starts_with(&policy.project);
+    drawing.view.absent = findings.absent.iter().filter(|path| !waits(path)).cloned().collect();
     Ok(drawing.finish())
 }
 
@@ -95,28 +93,11 @@ impl Drawing<'_> {
         }
     }
 
-    /// Lays the change set over the project. What must not appear in it gets a read-only stand-in from the scaffold.
-    fn overlay(&mut self, folders: &OverlayFolders, absent: &[Absent]) -> Result<(), RunError> {
-        let project = &self.policy.project;
-        for absent in absent {
-            let Ok(below) = absent.path.strip_prefix(project) else {
-                self.view.absent.push(absent.path.clone());
-                continue;
-            };
-            stand_in(&folders.scaffold.join(below), absent).map_err(|source| RunError::Prepare {
-                what: "the overlay's scaffold",
-                path: folders.scaffold.clone(),
-                source,
-            })?;
-            self.pin(&absent.path, true);
-        }
-        self.add(Piece::Overlay {
-            at: project.clone(),
-            scaffold: folders.scaffold.clone(),
-            upper: folders.upper.clone(),
-            work: folders.work.clone(),
-        });
-        Ok(())
+    /// Lays the change set over the project. What must not appear there can be made in the change set, and stays in it:
+    /// applying refuses it. A stand-in would be read by the very programs that it is to be kept from.
+    fn overlay(&mut self, folders: &OverlayFolders) {
+        let (upper, work) = (folders.upper.clone(), folders.work.clone());
+        self.add(Piece::Overlay { at: self.policy.project.clone(), upper, work });
     }
 
     fn protect(&mut self, findings: &Findings) -> Result<(), RunError> {
@@ -133,7 +114,7 @@ impl Drawing<'_> {
         }
         // With a parent pinned, what must not appear below it cannot come in with a renamed folder.
         for absent in &findings.absent {
-            self.pin_parents(&absent.path);
+            self.pin_parents(absent);
         }
         Ok(())
     }
@@ -227,18 +208,6 @@ fn read_start(path: &Path) -> Option<Vec<u8>> {
     let limit = dotenv::SIZE_MAX as u64 + 1;
     fs::File::open(path).ok()?.take(limit).read_to_end(&mut start).ok()?;
     Some(start)
-}
-
-/// An empty stand-in: of JSON, the emptiest that still parses.
-fn stand_in(at: &Path, absent: &Absent) -> std::io::Result<()> {
-    if let Some(parent) = at.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    if absent.folder {
-        return fs::create_dir_all(at);
-    }
-    let json = at.extension().is_some_and(|extension| extension == "json");
-    fs::write(at, if json { "{}\n" } else { "" })
 }
 
 /// Whether the policy keeps changes to the project aside.

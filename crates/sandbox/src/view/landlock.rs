@@ -36,7 +36,7 @@ pub(crate) fn landlock(
     }
     view.access.push(Grant { path: "/proc".into(), rights: Rights::Read });
     view.access.push(Grant { path: temporary.to_owned(), rights: Rights::Write });
-    view.absent = findings.absent.iter().map(|absent| absent.path.clone()).collect();
+    view.absent.clone_from(&findings.absent);
     view.covered = findings
         .denied
         .iter()

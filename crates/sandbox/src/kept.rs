@@ -1,0 +1,95 @@
+//! What a session leaves behind for `redoma undo` and `redoma changes`, in a folder of its own.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use redoma_audit::SessionId;
+use redoma_policy::Workspace;
+use serde::{Deserialize, Serialize};
+
+use crate::folder;
+use crate::homes::Homes;
+use crate::undo::Backup;
+
+/// What is known of a session that kept something.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The session in the record.
+    pub session: SessionId,
+    /// The project it worked on.
+    pub project: PathBuf,
+    /// How the workspace was mounted.
+    pub workspace: Workspace,
+    /// When it began, as time since 1970.
+    pub began: Duration,
+    /// When it ended; none while it runs, and when its keeper was killed.
+    pub ended: Option<Duration>,
+    /// What brings a direct workspace back.
+    pub backup: Option<Backup>,
+}
+
+impl Kept {
+    /// Begins now.
+    pub(crate) fn begin(
+        session: SessionId,
+        project: &Path,
+        workspace: Workspace,
+        backup: Option<Backup>,
+    ) -> Self {
+        Self { session, project: project.to_owned(), workspace, began: now(), ended: None, backup }
+    }
+
+    /// Ends now.
+    pub(crate) fn end(&mut self) {
+        self.ended = Some(now());
+    }
+
+    /// The layer that holds an overlay workspace's changes.
+    #[must_use]
+    pub fn upper(&self, homes: &Homes) -> PathBuf {
+        folder_of(homes, self.session).join("overlay/upper")
+    }
+
+    pub(crate) fn save(&self, homes: &Homes) -> io::Result<()> {
+        let folder = folder_of(homes, self.session);
+        folder::private(&folder)?;
+        let temporary = folder.join("session.json.new");
+        fs::write(&temporary, serde_json::to_vec(self)?)?;
+        fs::rename(temporary, folder.join("session.json"))
+    }
+
+    /// What `session` left.
+    ///
+    /// # Errors
+    /// `NotFound` if it left nothing; what reading says otherwise.
+    pub fn load(homes: &Homes, session: SessionId) -> io::Result<Self> {
+        let text = fs::read(folder_of(homes, session).join("session.json"))?;
+        serde_json::from_slice(&text).map_err(io::Error::from)
+    }
+
+    /// All sessions that left something, the latest first.
+    ///
+    /// # Errors
+    /// What reading the folder says.
+    pub fn all(homes: &Homes) -> io::Result<Vec<Self>> {
+        let entries = match fs::read_dir(homes.sessions()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let mut all: Vec<Self> = names.filter_map(|session| Self::load(homes, session).ok()).collect();
+        all.sort_by_key(|kept| std::cmp::Reverse(kept.began));
+        Ok(all)
+    }
+}
+
+/// The session's own folder in Redoma's state. It exists only where something is kept in it.
+pub(crate) fn folder_of(homes: &Homes, session: SessionId) -> PathBuf {
+    homes.sessions().join(session.as_str())
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
