@@ -23,7 +23,7 @@ const PREV: &[u8] = br#","prev":""#;
 const AT: &[u8] = br#"","at":""#;
 const KIND: &[u8] = br#"","kind":""#;
 /// `2026-12-01T08:30:00.000000Z`: a fixed width, so that the order of the bytes is the order of time.
-const AT_LEN: usize = 27;
+pub(crate) const AT_LEN: usize = 27;
 const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(6));
 
 /// Where the next record of a file goes: its number, and the hash of the line before it.
@@ -37,8 +37,8 @@ pub(crate) struct Chain {
 #[derive(Debug)]
 pub(crate) struct Head<'a> {
     pub(crate) chain: Chain,
-    /// The time as it is written, [`AT_LEN`] bytes.
-    pub(crate) at: &'a [u8],
+    /// The time as it is written.
+    pub(crate) at: &'a [u8; AT_LEN],
     pub(crate) kind: &'a [u8],
     /// The event: from the quote before `kind` to the closing brace.
     body: &'a [u8],
@@ -93,13 +93,22 @@ impl<'a> Head<'a> {
     /// # Errors
     /// What does not fit.
     pub(crate) fn parse(line: &'a [u8]) -> Result<Self, &'static str> {
+        Self::read(line, Digest::from_hex)
+    }
+
+    /// As [`Head::parse`], faster where the hash is the one that is expected: it is then compared, not decoded.
+    pub(crate) fn parse_expecting(line: &'a [u8], prev: Digest) -> Result<Self, &'static str> {
+        Self::read(line, |hex| if hex == prev.to_hex() { Some(prev) } else { Digest::from_hex(hex) })
+    }
+
+    fn read(line: &'a [u8], digest: impl FnOnce(&[u8]) -> Option<Digest>) -> Result<Self, &'static str> {
         let rest = line.strip_prefix(SEQ).ok_or("it does not start with its number")?;
         let (seq, rest) = parse_seq(rest)?;
         let rest = rest.strip_prefix(PREV).ok_or("its number is not followed by a hash")?;
         let (prev, rest) = rest.split_at_checked(Digest::HEX_LEN).ok_or("its hash is cut off")?;
-        let prev = Digest::from_hex(prev).ok_or("its hash is not 64 hexadecimal digits")?;
+        let prev = digest(prev).ok_or("its hash is not 64 hexadecimal digits")?;
         let rest = rest.strip_prefix(AT).ok_or("its hash is not followed by a time")?;
-        let (at, rest) = rest.split_at_checked(AT_LEN).ok_or("its time is cut off")?;
+        let (at, rest) = rest.split_first_chunk().ok_or("its time is cut off")?;
         check_at(at)?;
         let after = rest.strip_prefix(KIND).ok_or("its time is not followed by a kind")?;
         let kind = &after[..memchr::memchr(b'"', after).ok_or("its kind does not end")?];
@@ -130,12 +139,12 @@ fn parse_seq(text: &[u8]) -> Result<(u64, &[u8]), &'static str> {
     Ok((digits.iter().fold(0, |seq, digit| seq * 10 + u64::from(digit - b'0')), rest))
 }
 
-fn check_at(at: &[u8]) -> Result<(), &'static str> {
-    let fits = at.iter().zip(b"0000-00-00T00:00:00.000000Z").all(|(byte, form)| match form {
-        b'0' => byte.is_ascii_digit(),
-        _ => byte == form,
-    });
-    fits.then_some(()).ok_or("its time is not in the one form")
+/// No early end, so that the compiler can look at all bytes at once.
+fn check_at(at: &[u8; AT_LEN]) -> Result<(), &'static str> {
+    const FORM: &[u8; AT_LEN] = b"0000-00-00T00:00:00.000000Z";
+    let fits = |at: &u8, form: &u8| if *form == b'0' { at.is_ascii_digit() } else { at == form };
+    let all_fit = at.iter().zip(FORM).fold(true, |all, (at, form)| all & fits(at, form));
+    all_fit.then_some(()).ok_or("its time is not in the one form")
 }
 
 /// JSON in which everything invisible is escaped, so that a log can be shown with `cat`.

@@ -1,6 +1,6 @@
 //! The walk along a chain, the same for a log and the ledger.
 
-use crate::line::{Chain, Head};
+use crate::line::{AT_LEN, Chain, Head};
 use crate::verify::{Finding, Place, Problem};
 
 /// After so many findings a file says nothing more.
@@ -12,14 +12,14 @@ pub(super) struct Walk {
     pub(super) chain: Option<Chain>,
     pub(super) line: u64,
     pub(super) findings: Vec<Finding>,
-    at: Vec<u8>,
+    at: [u8; AT_LEN],
 }
 
 // === impl Walk ===
 
 impl Walk {
     pub(super) fn new(place: Place, chain: Option<Chain>) -> Self {
-        Self { place, chain, line: 0, findings: Vec::new(), at: Vec::new() }
+        Self { place, chain, line: 0, findings: Vec::new(), at: [0; AT_LEN] }
     }
 
     pub(super) fn report(&mut self, problem: Problem) {
@@ -47,7 +47,10 @@ impl Walk {
     /// What keeps it from being a record; the walk stays where it was.
     pub(super) fn step<'a>(&mut self, line: &'a [u8]) -> Result<Head<'a>, &'static str> {
         self.line += 1;
-        let head = Head::parse(line)?;
+        let head = match self.chain {
+            Some(chain) => Head::parse_expecting(line, chain.prev)?,
+            None => Head::parse(line)?,
+        };
         let expected = self.chain.unwrap_or(Chain::start(head.chain.prev));
         if expected.seq != head.chain.seq {
             self.report(Problem::Order { expected: expected.seq, found: head.chain.seq });
@@ -55,11 +58,10 @@ impl Walk {
             self.report(Problem::Chain);
         }
         // A fixed width: the order of the bytes is the order of time.
-        if head.at < self.at.as_slice() {
+        if head.at < &self.at {
             self.report(Problem::Clock);
         }
-        self.at.clear();
-        self.at.extend_from_slice(head.at);
+        self.at = *head.at;
         let mut next = head.chain;
         next.advance(line);
         self.chain = Some(next);
