@@ -1,7 +1,15 @@
 //! The event model and the append-only, hash-chained, signed log.
 //!
-//! An [`Event`] is one thing that happened. Everything in it that comes from outside is a [`Text`] or an [`Argv`], which
-//! are redacted when they are made. [`escape`] makes untrusted text safe to show.
+//! [`Store::begin`] opens the log of a session, [`SessionLog::append`] writes each [`Event`] before it returns, and
+//! [`SessionLog::end`] seals it. Everything in an event that comes from outside is a [`Text`] or an [`Argv`], which are redacted
+//! when they are made; [`escape`] makes untrusted text safe to show. [`Store::verify`] tells whether the record is complete,
+//! ordered and unchanged.
+//!
+//! # What it shows and what it cannot
+//! Whoever can write the logs but not the keys cannot change, reorder, cut, replace or drop a record that was signed, nor a whole
+//! session, without [`Store::verify`] saying so. Three things are out of reach of a log kept on the machine it describes: the owner of
+//! both folders can rewrite everything; both folders together can be set back to an older copy of themselves; and what
+//! was written after the last signature of a session whose keeper was killed is chained, but not signed.
 
 mod digest;
 mod error;
