@@ -11,6 +11,7 @@ mod error;
 mod identity;
 mod init;
 mod jail;
+pub mod limits;
 mod loopback;
 mod probe;
 mod reap;
