@@ -1,6 +1,6 @@
 //! What can happen, as it is written down.
 //!
-//! Every text that comes from outside is a [`Text`] or an [`Argv`], which are redacted and capped when they are made, so
+//! Every text that comes from outside is a [`Text`](crate::Text) or an [`Argv`](crate::Argv), which are redacted and capped when they are made, so
 //! an event that holds a secret cannot be written by accident.
 
 mod activity;

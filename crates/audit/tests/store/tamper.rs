@@ -44,8 +44,9 @@ fn an_untouched_record_is_clean_and_counted() {
 
 #[test]
 fn any_byte_of_any_file_changed_shows() {
-    let (bed, files) = bed();
-    for file in files {
+    let bed = Bed::new();
+    let session = bed.session(1);
+    for file in [bed.log(session), bed.ledger()] {
         let good = fs::read(&file).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();
