@@ -42,6 +42,14 @@ pub(crate) enum Blame<'a> {
     Flag(&'static str),
 }
 
+/// Reads one document without resolving anything: syntax, keys, values and combinations.
+///
+/// # Errors
+/// What [`crate::resolve`] would say about the document alone.
+pub fn check(source: &Source) -> Result<(), PolicyError> {
+    Document::read(source).map(|_| ())
+}
+
 // === impl Document ===
 
 impl Document {

@@ -8,7 +8,9 @@
 mod agent;
 mod check;
 mod decide;
+mod diff;
 mod document;
+pub mod edit;
 mod environment;
 mod error;
 mod file;
@@ -22,13 +24,17 @@ mod profile;
 mod quantity;
 mod resolve;
 mod resolved;
+mod schema;
+mod show;
 mod surroundings;
+mod template;
 #[cfg(test)]
 mod testbed;
 
 pub use agent::{AgentPreset, agent_for_program, agents};
 pub use decide::{DEVICES, Effect, PRIVATE_FOLDERS, Place, Question, SmallestChange, Verdict};
-pub use document::MAX_FILE;
+pub use diff::{Difference, diff};
+pub use document::{MAX_FILE, check};
 pub use environment::{EnvRule, EnvSet, Environment, InvalidName, NamePattern, VariableKind};
 pub use error::{Located, PolicyError};
 pub use filesystem::{Access, Alias, Filesystem, Grant, PathRule, Workspace};
@@ -45,6 +51,8 @@ pub use resolve::resolve;
 pub use resolved::{
     AgentName, AgentProfile, Audit, InvalidAgentName, KernelFeatures, Limits, Record, ResolvedPolicy, Tier,
 };
+pub use schema::schema;
 pub use surroundings::{CommandLine, PathFacts, PathKind, Surroundings};
+pub use template::template;
 
 pub(crate) use nearest::nearest;

@@ -12,6 +12,8 @@ mod network;
 mod places;
 mod variables;
 
+pub(crate) use network::split_port;
+
 #[cfg(test)]
 mod tests;
 
