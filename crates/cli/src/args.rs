@@ -10,7 +10,8 @@ use clap::builder::styling::{AnsiColor, Style};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use policy::{
-    PolicyArgs, PolicyCheckArgs, PolicyCommand, PolicyListArgs, PolicyShowArgs, PolicyTrustArgs,
+    PolicyArgs, PolicyCheckArgs, PolicyCommand, PolicyDiffArgs, PolicyInitArgs, PolicyListArgs,
+    PolicyShowArgs, PolicyTrustArgs,
 };
 pub(crate) use run::{LayerArgs, NetArg, TierArg, WorkspaceArg};
 
@@ -40,6 +41,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Doctor(DoctorArgs),
     Why(Box<WhyArgs>),
+    /// Allow TARGET in the policy file; comments stay
+    Allow(EditArgs),
+    /// Deny TARGET in the policy file; comments stay
+    Deny(EditArgs),
     Policy(PolicyArgs),
     Sessions(SessionsArgs),
     Log(LogArgs),
@@ -84,6 +89,19 @@ pub(crate) enum Action {
     Exec,
     Connect,
     Env,
+}
+
+/// What to allow or deny, and in which file.
+#[derive(Debug, Args)]
+pub(crate) struct EditArgs {
+    /// read:PATH, write:PATH, env:NAME, HOST[:PORT], or a bare path to read
+    pub(crate) target: String,
+    /// Change the project's redoma.toml (the default in a project)
+    #[arg(long, group = "where")]
+    pub(crate) project: bool,
+    /// Change the user's policy
+    #[arg(long, group = "where")]
+    pub(crate) user: bool,
 }
 
 /// List the sessions, newest first

@@ -2,6 +2,7 @@
 
 mod completions;
 mod doctor;
+mod edit;
 mod log;
 mod man;
 mod policy;
@@ -20,6 +21,8 @@ pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Ex
     match command {
         Command::Doctor(args) => doctor::doctor(&args, printer),
         Command::Why(args) => why::why(&args, printer),
+        Command::Allow(args) => edit::edit(edit::Way::Allow, &args, printer),
+        Command::Deny(args) => edit::edit(edit::Way::Deny, &args, printer),
         Command::Policy(args) => policy::dispatch(args.command, printer),
         Command::Sessions(args) => sessions::sessions(&args, printer),
         Command::Log(args) => log::log(&args, printer),

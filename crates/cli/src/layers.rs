@@ -11,6 +11,8 @@ use crate::args::{LayerArgs, NetArg, TierArg, WorkspaceArg};
 
 /// A policy and all it was made from.
 pub(crate) struct Resolved {
+    /// The machine, the caller and the folder.
+    pub(crate) settings: Settings,
     /// The files, in the order of their layers.
     pub(crate) sources: Vec<Source>,
     /// What they come to.
@@ -28,7 +30,7 @@ pub(crate) fn resolve(
     let typed =
         CommandLine { tier: tier.map(Tier::from), agent: agent(layers, command)?, ..command_line(layers)? };
     let policy = settings.resolve(&sources, &typed)?;
-    Ok(Resolved { sources, policy })
+    Ok(Resolved { settings, sources, policy })
 }
 
 /// What was typed as the last layer of the policy, without the agent and the tier.

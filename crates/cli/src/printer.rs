@@ -102,11 +102,6 @@ impl Table {
         self.rows.push(cells.into_iter().map(|(style, text)| Cell { style, text }).collect());
     }
 
-    /// Whether it has no rows.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// The lines, without a line feed at the end.
     pub(crate) fn render(&self) -> String {
         let widths = self.widths();

@@ -132,6 +132,16 @@ impl Settings {
         self.project.root.join(PROJECT_POLICY)
     }
 
+    /// A path as people type it: `~` is the home folder, and what is relative lies in `base`.
+    #[must_use]
+    pub fn expand(&self, typed: &str, base: &Path) -> PathBuf {
+        match typed.strip_prefix('~') {
+            Some("") => self.homes.home().to_owned(),
+            Some(rest) if rest.starts_with('/') => self.homes.home().join(rest.trim_start_matches('/')),
+            _ => base.join(typed),
+        }
+    }
+
     /// Reads the policy files that apply here: system, user, and the project's or `instead` of it.
     pub fn sources(&self, instead: Option<&Path>) -> Result<Vec<Source>, SettingsError> {
         let project = match instead {

@@ -16,16 +16,36 @@ pub(crate) struct PolicyArgs {
 /// The verbs of `policy`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {
+    /// Write a commented policy to begin from
+    Init(PolicyInitArgs),
     /// Show the policy files, or what they come to
     Show(Box<PolicyShowArgs>),
     /// Check a policy file
     Check(PolicyCheckArgs),
+    /// Print the JSON schema of policy files, for editors
+    Schema,
     /// Trust the exact content of a policy file, so that it may widen
     Trust(PolicyTrustArgs),
+    /// Show what two policies do differently
+    Diff(Box<PolicyDiffArgs>),
     /// List the built-in profiles
     Profiles(PolicyListArgs),
     /// List the agents with a preset
     Agents(PolicyListArgs),
+}
+
+/// Where a new policy goes.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyInitArgs {
+    /// Write the user's policy, not the project's redoma.toml
+    #[arg(long)]
+    pub(crate) user: bool,
+    /// Begin from this profile
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) profile: String,
+    /// Add the preset of this agent
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
 }
 
 /// Which policy to show.
@@ -61,6 +81,19 @@ pub(crate) struct PolicyTrustArgs {
     /// Trust it no longer
     #[arg(long, conflicts_with = "yes")]
     pub(crate) forget: bool,
+}
+
+/// Which policies to compare.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyDiffArgs {
+    /// Compare with this file as the project's policy; without it, with the profile alone
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) layers: LayerArgs,
 }
 
 /// What to list.

@@ -1,13 +1,17 @@
 //! `redoma policy …`.
 
 mod check;
+mod diff;
+mod init;
 mod list;
-mod resolved;
+mod schema;
 mod show;
 mod trust;
 
 use redoma_audit::escape::{printable, printable_block};
 use redoma_policy::ResolvedPolicy;
+
+pub(crate) use check::check_source;
 
 use crate::args::PolicyCommand;
 use crate::exit::Exit;
@@ -16,6 +20,9 @@ use crate::printer::{Printer, WARN, paint};
 /// Does what was typed after `policy`.
 pub(crate) fn dispatch(command: PolicyCommand, printer: &Printer) -> anyhow::Result<Exit> {
     match command {
+        PolicyCommand::Init(args) => init::init(&args, printer),
+        PolicyCommand::Schema => schema::schema(printer),
+        PolicyCommand::Diff(args) => diff::diff(&args, printer),
         PolicyCommand::Show(args) => show::show(&args, printer),
         PolicyCommand::Check(args) => check::check(&args, printer),
         PolicyCommand::Trust(args) => trust::trust(&args, printer),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use redoma_audit::escape::{printable, printable_block};
 use redoma_policy::{Effect, Place, Question, SmallestChange, Tier, Verdict};
+use redoma_sandbox::settings::{Settings, nearest_canonical};
 use serde::Serialize;
 
 use crate::args::{Action, WhyArgs};
@@ -27,7 +28,7 @@ struct Answer<'a> {
 pub(crate) fn why(args: &WhyArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let resolved = layers::resolve(&args.layers, args.tier, &[])?;
     let tier = resolved.policy.tier.map_or_else(super::tier::of_machine, Ok)?;
-    let subject = Subject::new(args)?;
+    let subject = Subject::new(args, &resolved.settings)?;
     let verdict = resolved.policy.decide(&subject.question(), tier);
     let answer = Answer { action: args.action.verb(), target: subject.to_string(), tier, verdict: &verdict };
     if args.json {
@@ -48,15 +49,15 @@ enum Subject {
 // === impl Subject ===
 
 impl Subject {
-    fn new(args: &WhyArgs) -> anyhow::Result<Self> {
+    fn new(args: &WhyArgs, settings: &Settings) -> anyhow::Result<Self> {
         Ok(match args.action {
             Action::Connect => {
                 let (host, port) = host_and_port(&args.target)?;
                 Self::Host(host, port)
             }
             Action::Env => Self::Variable(args.target.clone()),
-            Action::Exec => Self::Path(args.action, program(&args.target)?),
-            Action::Read | Action::Write => Self::Path(args.action, canonical(&args.target)?),
+            Action::Exec => Self::Path(args.action, program(&args.target, settings)),
+            Action::Read | Action::Write => Self::Path(args.action, canonical(&args.target, settings)),
         })
     }
 
@@ -95,24 +96,18 @@ impl Action {
 }
 
 /// The path that a system call would end at: `~` expanded, links followed as far as they exist.
-fn canonical(target: &str) -> anyhow::Result<PathBuf> {
-    let homes = redoma_sandbox::homes::Homes::from_env()?;
-    let path = match target.strip_prefix('~') {
-        Some("") => homes.home().to_owned(),
-        Some(rest) if rest.starts_with('/') => homes.home().join(&rest[1..]),
-        _ => std::path::absolute(target)?,
-    };
-    Ok(redoma_sandbox::settings::nearest_canonical(&path))
+fn canonical(target: &str, settings: &Settings) -> PathBuf {
+    nearest_canonical(&settings.expand(target, &settings.project.cwd))
 }
 
 /// A bare name is looked up in `PATH`, as execvp(3) does.
-fn program(target: &str) -> anyhow::Result<PathBuf> {
+fn program(target: &str, settings: &Settings) -> PathBuf {
     if target.contains('/') {
-        return canonical(target);
+        return canonical(target, settings);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(target)).find(|file| is_program(file));
-    found.and_then(|file| file.canonicalize().ok()).map_or_else(|| canonical(target), Ok)
+    found.and_then(|file| file.canonicalize().ok()).unwrap_or_else(|| canonical(target, settings))
 }
 
 fn is_program(file: &Path) -> bool {

@@ -37,8 +37,20 @@ impl User {
     /// The command with nothing of the caller's environment.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_redoma"));
+        command.args(args);
+        self.at_home(command)
+    }
+
+    /// A shell in the same place, for lines to paste.
+    #[allow(dead_code, reason = "not every suite pastes")]
+    pub(crate) fn shell(&self, script: &str) -> Command {
+        let mut command = Command::new("bash");
+        command.args(["-c", script]);
+        self.at_home(command)
+    }
+
+    fn at_home(&self, mut command: Command) -> Command {
         command
-            .args(args)
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
             .env("HOME", self.root.join("home"))

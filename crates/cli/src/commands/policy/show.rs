@@ -23,7 +23,7 @@ pub(crate) fn show(args: &PolicyShowArgs, printer: &Printer) -> anyhow::Result<E
     let resolved = layers::resolve(&args.layers, None, &[])?;
     match (args.resolved, args.json) {
         (true, true) => printer.json(&resolved.policy)?,
-        (true, false) => printer.line(super::resolved::render(&resolved.policy))?,
+        (true, false) => printer.line(printable_block(&resolved.policy.to_string()).trim_end())?,
         (false, true) => printer.json(&resolved.sources.iter().map(shown).collect::<Vec<_>>())?,
         (false, false) => show_sources(&resolved, printer)?,
     }
