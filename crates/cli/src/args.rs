@@ -13,7 +13,7 @@ pub(crate) use policy::{
     PolicyArgs, PolicyCheckArgs, PolicyCommand, PolicyDiffArgs, PolicyInitArgs, PolicyListArgs,
     PolicyShowArgs, PolicyTrustArgs,
 };
-pub(crate) use run::{LayerArgs, NetArg, TierArg, WorkspaceArg};
+pub(crate) use run::{LayerArgs, NetArg, RunArgs, TierArg, WorkspaceArg};
 
 const STYLES: Styles = Styles::styled()
     .header(Style::new().bold())
@@ -39,6 +39,7 @@ pub(crate) struct Cli {
 /// The commands, in the order in which a newcomer meets them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Run(Box<RunArgs>),
     Doctor(DoctorArgs),
     Why(Box<WhyArgs>),
     /// Allow TARGET in the policy file; comments stay
@@ -48,6 +49,7 @@ pub(crate) enum Command {
     Policy(PolicyArgs),
     Sessions(SessionsArgs),
     Log(LogArgs),
+    Redteam(RedteamArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     Version(VersionArgs),
@@ -128,6 +130,23 @@ pub(crate) struct LogArgs {
     pub(crate) json: bool,
 }
 
+/// Attack the boundary from inside, harmlessly, and show what stopped each attempt
+#[derive(Debug, Args)]
+pub(crate) struct RedteamArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The tier to attack; without it, what this machine has
+    #[arg(long, value_enum)]
+    pub(crate) tier: Option<TierArg>,
+    /// Make one attempt, here and now; used inside
+    #[arg(long, hide = true, requires = "stage", value_name = "NAME")]
+    pub(crate) attempt: Option<String>,
+    /// What was set up for the attempt
+    #[arg(long, hide = true, value_name = "JSON")]
+    pub(crate) stage: Option<String>,
+}
+
 /// Print the completion script of a shell
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
@@ -158,8 +177,40 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
+    fn run(words: &[&str]) -> Result<RunArgs, clap::Error> {
+        let cli = Cli::try_parse_from(["redoma", "run"].iter().chain(words))?;
+        let Command::Run(run) = cli.command else { panic!("not run") };
+        Ok(*run)
+    }
+
     #[test]
     fn definitions_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_after_the_command_are_the_commands_own() {
+        let args = run(&["--net", "none", "ls", "--net", "-q", "--", "x"]).unwrap();
+        assert_eq!(args.layers.net, Some(NetArg::None));
+        assert_eq!(args.command, ["ls", "--net", "-q", "--", "x"]);
+    }
+
+    #[test]
+    fn a_mistyped_flag_is_an_error_not_a_command() {
+        let error = run(&["--nte", "none", "--", "true"]).unwrap_err();
+        assert_eq!(error.kind(), clap::error::ErrorKind::UnknownArgument);
+    }
+
+    #[test]
+    fn a_command_is_required_and_may_look_like_a_flag_after_the_dashes() {
+        assert!(run(&["--net", "none"]).is_err());
+        assert_eq!(run(&["--", "-x"]).unwrap().command, ["-x"]);
+    }
+
+    #[test]
+    fn undo_and_no_undo_exclude_each_other() {
+        assert!(run(&["--undo", "--no-undo", "true"]).is_err());
+        assert_eq!(run(&["--no-undo", "true"]).unwrap().layers.undo(), Some(false));
+        assert_eq!(run(&["true"]).unwrap().layers.undo(), None);
     }
 }

@@ -7,6 +7,8 @@ mod log;
 mod man;
 mod policy;
 mod record;
+mod redteam;
+mod run;
 mod sessions;
 mod tier;
 mod version;
@@ -19,6 +21,7 @@ use crate::printer::Printer;
 /// Does what was typed.
 pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Exit> {
     match command {
+        Command::Run(args) => run::run(*args, printer),
         Command::Doctor(args) => doctor::doctor(&args, printer),
         Command::Why(args) => why::why(&args, printer),
         Command::Allow(args) => edit::edit(edit::Way::Allow, &args, printer),
@@ -26,6 +29,7 @@ pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Ex
         Command::Policy(args) => policy::dispatch(args.command, printer),
         Command::Sessions(args) => sessions::sessions(&args, printer),
         Command::Log(args) => log::log(&args, printer),
+        Command::Redteam(args) => redteam::redteam(&args, printer),
         Command::Completions(args) => completions::completions(&args, printer),
         Command::Man(args) => man::man(&args, printer),
         Command::Version(args) => version::version(&args, printer),

@@ -11,6 +11,14 @@ impl Exit {
     pub(crate) const OK: Self = Self(0);
     /// It did not work, or the answer is no.
     pub(crate) const FAILED: Self = Self(1);
+    /// No boundary could be built or the policy is not usable: nothing was started.
+    pub(crate) const NO_BOUNDARY: Self = Self(125);
+
+    /// The code of the command that ran, or of `run` itself. The kernel keeps eight bits (exit(3)); what has more
+    /// counts as a failure.
+    pub(crate) fn of_command(code: i32) -> Self {
+        Self(u8::try_from(code).unwrap_or(u8::MAX))
+    }
 }
 
 impl From<Exit> for ExitCode {

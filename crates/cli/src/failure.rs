@@ -5,7 +5,9 @@ use std::io::{self, IsTerminal, Write};
 
 use redoma_audit::escape::{printable, printable_block};
 use redoma_policy::PolicyError;
+use redoma_sandbox::RunError;
 use redoma_sandbox::homes::HomesError;
+use redoma_sandbox::project::ProjectError;
 use redoma_sandbox::settings::SettingsError;
 use redoma_sandbox::trust::TrustError;
 
@@ -29,19 +31,27 @@ impl std::error::Error for Hinted {}
 
 /// An error with the line to paste that mends it.
 pub(crate) fn hinted(what: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
-    Hinted { what: what.into(), hint: hint.into() }.into()
+    Hinted::new(what, hint).into()
+}
+
+impl Hinted {
+    /// Also to be put around another error, as its context.
+    pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: hint.into() }
+    }
 }
 
 /// Tells the error on standard error and says how to exit.
 ///
-/// A closed pipe is no error: whoever read has read enough.
-pub(crate) fn report(error: &anyhow::Error) -> Exit {
+/// A closed pipe is no error: whoever read has read enough. `exit` is the code for what has none of its own.
+pub(crate) fn report(error: &anyhow::Error, exit: Exit) -> Exit {
     if is_broken_pipe(error) {
         return Exit::OK;
     }
     // Nobody reads standard error any more: the exit code still tells.
     let _ = anstream::stderr().write_all(render(error).as_bytes());
-    Exit::FAILED
+    let of_run = error.chain().find_map(|cause| cause.downcast_ref::<RunError>()).map(RunError::exit_code);
+    of_run.map_or(exit, Exit::of_command)
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -56,13 +66,26 @@ fn render(error: &anyhow::Error) -> String {
         return render_policy(located);
     }
     let mut text = format!("{BAD}error:{BAD:#} {}\n", lines(&error.to_string()));
-    for cause in error.chain().skip(1) {
-        text.push_str(&format!("  {DIM}why:{DIM:#} {}\n", lines(&cause.to_string())));
+    for cause in causes(error) {
+        text.push_str(&format!("  {DIM}why:{DIM:#} {}\n", lines(&cause)));
     }
     if let Some(hint) = hint_of(error) {
         text.push_str(&format!("{HINT}hint:{HINT:#} {}\n", printable_block(&hint)));
     }
     text
+}
+
+/// The causes below an error, without those that the error above them has said already.
+fn causes(error: &anyhow::Error) -> Vec<String> {
+    let mut said = error.to_string();
+    let mut causes = Vec::new();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !said.contains(&cause) {
+            said.clone_from(&cause);
+            causes.push(cause);
+        }
+    }
+    causes
 }
 
 /// The line, the caret and the fix. The line may come from a hostile file: where it holds anything that a terminal
@@ -90,11 +113,17 @@ fn policy_error(error: &anyhow::Error) -> Option<&PolicyError> {
 
 /// The hint of the first error in the chain that has one.
 fn hint_of(error: &anyhow::Error) -> Option<String> {
+    // A context is no link of the chain by itself; anyhow finds it.
+    if let Some(hinted) = error.downcast_ref::<Hinted>() {
+        return Some(hinted.hint.clone());
+    }
     error.chain().find_map(|cause| {
         None.or_else(|| cause.downcast_ref::<Hinted>().map(|error| error.hint.clone()))
             .or_else(|| cause.downcast_ref::<SettingsError>().and_then(SettingsError::hint))
             .or_else(|| cause.downcast_ref::<PolicyError>().and_then(PolicyError::hint))
             .or_else(|| cause.downcast_ref::<redoma_audit::Error>().and_then(redoma_audit::Error::hint))
+            .or_else(|| cause.downcast_ref::<RunError>().map(RunError::hint))
+            .or_else(|| cause.downcast_ref::<ProjectError>().map(ProjectError::hint))
             .or_else(|| cause.downcast_ref::<TrustError>().map(TrustError::hint))
             .or_else(|| cause.downcast_ref::<HomesError>().map(HomesError::hint))
     })
@@ -114,6 +143,14 @@ mod tests {
         let cause = Err::<(), _>(hinted("it is locked", "unlock it"));
         let error = cause.context("cannot open the door").unwrap_err();
         assert_eq!(plain(&error), "error: cannot open the door\n  why: it is locked\nhint: unlock it\n");
+    }
+
+    #[test]
+    fn a_context_brings_its_hint_and_what_was_said_is_not_said_again() {
+        let deep = anyhow::anyhow!("no such file").context("cannot run: no such file");
+        let error = deep.context(Hinted::new("cannot run x", "redoma why exec x"));
+        let wanted = "error: cannot run x\n  why: cannot run: no such file\nhint: redoma why exec x\n";
+        assert_eq!(plain(&error), wanted);
     }
 
     #[test]

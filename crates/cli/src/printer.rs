@@ -60,6 +60,13 @@ impl Printer {
         Ok(self.raw(&text)?)
     }
 
+    /// One compact JSON line.
+    pub(crate) fn json_line(&self, value: &impl Serialize) -> anyhow::Result<()> {
+        let mut text = serde_json::to_vec(value)?;
+        text.push(b'\n');
+        Ok(self.raw(&text)?)
+    }
+
     /// Something beside the answer, on standard error; unless quiet.
     ///
     /// A standard error that is closed must not end a command that works.

@@ -4,10 +4,6 @@ mod support;
 
 use support::User;
 
-fn policy(user: &User) -> String {
-    std::fs::read_to_string(user.project().join("redoma.toml")).unwrap()
-}
-
 #[test]
 fn allowing_makes_a_project_policy_that_counts_at_once() {
     let user = User::new();
@@ -15,7 +11,7 @@ fn allowing_makes_a_project_policy_that_counts_at_once() {
     let why = ["why", "read", data.to_str().unwrap(), "--tier", "full"];
     assert!(user.say(&why).starts_with("exit 1"));
     insta::assert_snapshot!("allow_read", user.say(&["allow", &format!("read:{}", data.display())]));
-    assert!(policy(&user).contains(data.to_str().unwrap()));
+    assert!(user.policy().contains(data.to_str().unwrap()));
     assert!(user.say(&why).starts_with("exit 0"));
 }
 
@@ -43,7 +39,7 @@ fn comments_and_layout_stay() {
     user.write("project/redoma.toml", "# mine\n[filesystem]\nread = [ # why\n    \"~/a\", # first\n]\n");
     user.say(&["policy", "trust", "--yes"]);
     user.say(&["allow", "~/b"]);
-    insta::assert_snapshot!("comments_stay", policy(&user));
+    insta::assert_snapshot!("comments_stay", user.policy());
 }
 
 #[test]
@@ -55,7 +51,7 @@ fn paths_are_written_as_people_would() {
     user.say(&["deny", "./sub/"]);
     user.say(&["deny", home.to_str().unwrap()]);
     user.say(&["deny", "**/*.key"]);
-    insta::assert_snapshot!("spelled_paths", policy(&user));
+    insta::assert_snapshot!("spelled_paths", user.policy());
 }
 
 #[test]
@@ -109,9 +105,9 @@ fn init_writes_once_and_its_policy_is_trusted() {
     insta::assert_snapshot!("init", user.say(&["policy", "init", "--agent", "claude"]));
     assert!(user.say(&["policy", "show"]).contains("agent"), "it names the agent");
     assert!(!user.say(&["policy", "show"]).contains("not trusted"));
-    let before = policy(&user);
+    let before = user.policy();
     insta::assert_snapshot!("init_again", user.say(&["policy", "init"]));
-    assert_eq!(policy(&user), before);
+    assert_eq!(user.policy(), before);
 }
 
 #[test]

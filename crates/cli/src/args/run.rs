@@ -1,8 +1,35 @@
-//! The command-line layer of a policy.
+//! What can be typed after `redoma run`, and the part of it that makes the command-line layer of a policy.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+
+/// Run a command, or a known agent by its name alone, under the bell
+///
+/// Exit code: the command's own; 124 time limit, 125 no boundary or bad policy (nothing was started), 126 not
+/// executable or denied, 127 not found, 128+N ended by signal N.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  redoma run --net none -- cargo test
+  redoma run --write ../shared --memory 2GiB -- npm test
+  redoma run claude")]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) layers: LayerArgs,
+    /// Build exactly this tier, or refuse
+    #[arg(long, value_enum)]
+    pub(crate) tier: Option<TierArg>,
+    /// Print what would be said at the end as JSON on standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a JSON report of the session to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<PathBuf>,
+    /// The command and its arguments, or the name of an agent
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+}
 
 /// The command-line layer of the policy.
 #[derive(Debug, Default, Args)]

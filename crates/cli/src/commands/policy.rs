@@ -9,7 +9,7 @@ mod show;
 mod trust;
 
 use redoma_audit::escape::{printable, printable_block};
-use redoma_policy::ResolvedPolicy;
+use redoma_policy::Notice;
 
 pub(crate) use check::check_source;
 
@@ -32,8 +32,8 @@ pub(crate) fn dispatch(command: PolicyCommand, printer: &Printer) -> anyhow::Res
 }
 
 /// What the user should know about how the policy was resolved.
-pub(crate) fn tell_notices(policy: &ResolvedPolicy, printer: &Printer) {
-    for notice in &policy.notices {
+pub(crate) fn tell_notices<'a>(notices: impl Iterator<Item = &'a Notice> + Clone, printer: &Printer) {
+    for notice in notices.clone() {
         let origin = notice.origin.as_ref().map(|origin| format!(" ({origin})")).unwrap_or_default();
         printer.note(format_args!(
             "{} {}{}",
@@ -42,8 +42,7 @@ pub(crate) fn tell_notices(policy: &ResolvedPolicy, printer: &Printer) {
             printable(&origin)
         ));
     }
-    let hints: std::collections::BTreeSet<_> =
-        policy.notices.iter().filter_map(|notice| notice.hint.as_ref()).collect();
+    let hints: std::collections::BTreeSet<_> = notices.filter_map(|notice| notice.hint.as_ref()).collect();
     for hint in hints {
         printer.hint(printable_block(hint));
     }

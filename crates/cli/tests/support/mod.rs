@@ -26,6 +26,12 @@ impl User {
         self.root.join("project")
     }
 
+    /// The project's policy as it is.
+    #[allow(dead_code, reason = "not every suite edits")]
+    pub(crate) fn policy(&self) -> String {
+        std::fs::read_to_string(self.project().join("redoma.toml")).unwrap()
+    }
+
     /// Writes a file below the root, with its folders.
     pub(crate) fn write(&self, path: &str, text: &str) -> PathBuf {
         let path = self.root.join(path);
@@ -65,6 +71,13 @@ impl User {
     /// Runs and shows exit code, output and errors, with what differs from run to run replaced.
     pub(crate) fn say(&self, args: &[&str]) -> String {
         self.show(&self.command(args).output().unwrap())
+    }
+
+    /// How a command ends without a network.
+    #[allow(dead_code, reason = "not every suite runs")]
+    pub(crate) fn exit_code(&self, command: &[&str]) -> Option<i32> {
+        let args = ["run", "-q", "--net", "none", "--"].iter().chain(command).copied();
+        self.command(&args.collect::<Vec<_>>()).output().unwrap().status.code()
     }
 
     fn show(&self, output: &Output) -> String {

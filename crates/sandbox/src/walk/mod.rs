@@ -210,16 +210,40 @@ impl WalkError {
 }
 
 impl Walk<'_> {
-    /// Walks `roots` (absolute and canonical; a root below another is walked once, with the outer one).
+    /// Walks `roots` (absolute and canonical; a root below another is walked once, with the outer one). A root that is
+    /// no folder, as when a single file is granted, is looked at itself.
     pub fn run(&self, roots: &[PathBuf]) -> Result<Found, WalkError> {
-        let scan = Scan::open(self, roots)?;
+        let mut files = Vec::new();
+        let mut folders = Vec::new();
+        for root in roots {
+            match kind_of(root)? {
+                FileKind::Dir => folders.push(root.clone()),
+                kind => files.push((root, kind)),
+            }
+        }
+        let scan = Scan::open(self, &folders)?;
         let first = scan.all(&[])?;
         let mut links = links::Links::of(self, &first);
         let answer = if links.need_search(&first.inodes) { scan.all(&links.inodes())? } else { first };
         let mut found = links.name(&answer);
+        files.into_iter().for_each(|(file, kind)| self.look_at(file, kind, &mut found));
         found.sort();
         Ok(found)
     }
+
+    fn look_at(&self, path: &Path, kind: FileKind, found: &mut Found) {
+        match (self.matcher)(path, kind) {
+            Some(matched) => found.hits.push(Hit { path: path.to_owned(), kind, matched }),
+            None if kind.is_special() => found.specials.push((path.to_owned(), kind)),
+            None => {}
+        }
+    }
+}
+
+/// lstat(2): roots are canonical, so a link here was put there a moment ago and is not to be followed.
+fn kind_of(root: &Path) -> Result<FileKind, WalkError> {
+    let stat = rustix::fs::lstat(root).map_err(|source| WalkError::Read { path: root.to_owned(), source })?;
+    Ok(FileKind::from_type(FileType::from_raw_mode(stat.st_mode)))
 }
 
 impl Found {

@@ -97,6 +97,19 @@ fn finds_what_matches_and_stays_out_of_denied_folders() {
 }
 
 #[test]
+fn a_granted_file_is_looked_at_itself() {
+    let bed = Bed::new();
+    let socket = bed.path("a/socket");
+    let _listener = UnixListener::bind(&socket).unwrap();
+    let walk =
+        Walk { matcher: &matcher, fingerprint: b"", limits: Limits::default(), cache: None, sought: &[] };
+    let found = walk.run(&[bed.path(".env"), bed.path("a/b/plain"), socket.clone(), bed.path("c")]).unwrap();
+    assert_eq!(bed.hits(&found), [".env"]);
+    assert_eq!(found.specials, [(socket, FileKind::Socket)]);
+    assert!(walk.run(&[bed.path("gone")]).is_err());
+}
+
+#[test]
 fn links_are_reported_and_not_followed() {
     let bed = Bed::new();
     let outside = tempfile::tempdir().unwrap();

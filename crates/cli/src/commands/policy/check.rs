@@ -22,7 +22,7 @@ pub(crate) fn check(args: &PolicyCheckArgs, printer: &Printer) -> anyhow::Result
     }
     if args.file.is_none() {
         let policy = settings.resolve(&sources, &CommandLine::default())?;
-        super::tell_notices(&policy, printer);
+        super::tell_notices(policy.notices.iter(), printer);
         printer.line(format_args!("{} all layers together", paint(GOOD, "ok")))?;
     }
     Ok(Exit::OK)

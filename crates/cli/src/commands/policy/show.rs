@@ -28,7 +28,7 @@ pub(crate) fn show(args: &PolicyShowArgs, printer: &Printer) -> anyhow::Result<E
         (false, false) => show_sources(&resolved, printer)?,
     }
     if !args.json {
-        super::tell_notices(&resolved.policy, printer);
+        super::tell_notices(resolved.policy.notices.iter(), printer);
     }
     Ok(Exit::OK)
 }
