@@ -27,12 +27,18 @@ pub(crate) fn run(blueprint: &Blueprint, channel: Channel) -> ! {
     }
 }
 
+/// The command that runs.
+struct Running {
+    child: Pid,
+    command: Pid,
+}
+
 struct Init {
     tier: Tier,
     channel: Channel,
     children: SignalFd,
     confinement: Confinement,
-    command: Option<Pid>,
+    command: Option<Running>,
 }
 
 /// Init's own exit codes say nothing to users: by then the keeper knows the reason.
@@ -125,29 +131,33 @@ impl Init {
         use std::os::fd::AsFd;
         let confinement = (self.tier == Tier::Landlock).then_some(&self.confinement);
         match spawn(request, descriptors, confinement) {
-            Ok(Spawned { pid, terminal }) => {
-                self.command = Some(pid);
+            Ok(Spawned { child, command, terminal }) => {
+                self.command = Some(Running { child, command });
                 let terminal: Vec<_> = terminal.iter().map(AsFd::as_fd).collect();
-                self.channel.send(&Report::Started { pid: pid.as_raw_nonzero().get() }, &terminal)
+                self.channel.send(&Report::Started { pid: command.as_raw_nonzero().get() }, &terminal)
             }
             Err(failure) => self.channel.send(&Report::NotStarted(failure), &[]),
         }
     }
 
     fn signal(&self, signal: i32, group: bool) {
-        let (Some(command), Some(signal)) = (self.command, Signal::from_named_raw(signal)) else { return };
+        let (Some(running), Some(signal)) = (&self.command, Signal::from_named_raw(signal)) else { return };
         let _ = if group {
-            rustix::process::kill_process_group(command, signal)
+            rustix::process::kill_process_group(running.command, signal)
         } else {
-            rustix::process::kill_process(command, signal)
+            rustix::process::kill_process(running.command, signal)
         };
+        // The leader stopped itself when the command was stopped.
+        if signal == Signal::CONT && running.child != running.command {
+            let _ = rustix::process::kill_process(running.child, signal);
+        }
     }
 
     fn reap(&mut self) {
         let _ = self.children.next();
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG | WaitOptions::UNTRACED)
         {
-            if Some(pid) == self.command {
+            if self.command.as_ref().is_some_and(|running| running.child == pid) {
                 self.report(status);
             }
         }

@@ -6,18 +6,32 @@ use std::os::unix::ffi::OsStrExt;
 
 use redoma_sys::{Errno, Program};
 use rustix::fs::{CWD, Mode, OFlags};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
+use serde::{Deserialize, Serialize};
 
 use crate::channel::{ExecRequest, Terminal};
 use crate::confine::Confinement;
 use crate::error::{Failure, InStep, Step};
 
-/// A command that runs, and the outer end of its terminal.
+/// A command that runs.
 pub(crate) struct Spawned {
-    pub(crate) pid: Pid,
+    /// Init's child: the command, or the leader of its session, which ends and stops as the command does.
+    pub(crate) child: Pid,
+    /// The command, which leads its process group.
+    pub(crate) command: Pid,
+    /// The outer end of its terminal.
     pub(crate) terminal: Option<OwnedFd>,
+}
+
+/// What the new process says before it runs the program.
+#[derive(Serialize, Deserialize)]
+enum Word {
+    /// The command is this process, and who says so leads its session.
+    Leads(i32),
+    /// The program does not run.
+    Failed(Failure),
 }
 
 /// Forks, sets the child up and waits until it runs the program or says why it doesn't.
@@ -32,32 +46,50 @@ pub(crate) fn spawn(
     let command = Command::new(request).step(Step::Program)?;
     let streams = streams(request, given, terminal.as_ref())?;
     let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).step(Step::Fork)?;
-    let Some(pid) = redoma_sys::fork().step(Step::Fork)? else {
-        let failure = command.become_it(&streams, terminal.as_ref(), confinement);
-        let encoded = postcard::to_allocvec(&failure).unwrap_or_default();
-        let _ = rustix::io::write(&tell, &encoded);
+    let Some(child) = redoma_sys::fork().step(Step::Fork)? else {
+        let failure = command.become_it(&streams, terminal.as_ref(), confinement, &tell);
+        say(&tell, &Word::Failed(failure));
         redoma_sys::exit_now(127);
     };
     drop(tell);
-    match failure_told(&told) {
-        None => Ok(Spawned { pid, terminal: terminal.map(|pty| pty.outer) }),
-        Some(failure) => {
-            let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+    match listen(&told)? {
+        (_, Some(failure)) => {
+            let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
             Err(failure)
+        }
+        (command, None) => {
+            Ok(Spawned { child, command: command.unwrap_or(child), terminal: terminal.map(|pty| pty.outer) })
         }
     }
 }
 
-/// The pipe closes without a word when the program runs: its other end is closed by `execve`.
-fn failure_told(pipe: &OwnedFd) -> Option<Failure> {
+fn say(pipe: &OwnedFd, word: &Word) {
+    // Who listens is init; without it there is nobody left to tell.
+    let _ = rustix::io::write(pipe, &postcard::to_allocvec(word).unwrap_or_default());
+}
+
+/// Listens until the pipe closes, which `execve` does: the command if another process leads its session, and why it
+/// does not run.
+fn listen(pipe: &OwnedFd) -> Result<(Option<Pid>, Option<Failure>), Failure> {
+    let mut said = Vec::new();
     let mut bytes = [0u8; 8192];
-    match rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut bytes)) {
-        Ok(0) => None,
-        Ok(length) => {
-            Some(postcard::from_bytes(&bytes[..length]).unwrap_or(Failure::new(Step::Program, Errno::IO)))
+    loop {
+        match rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut bytes)).step(Step::Program)? {
+            0 => break,
+            length => said.extend(&bytes[..length]),
         }
-        Err(errno) => Some(Failure::new(Step::Program, errno)),
     }
+    let (mut command, mut failure, mut rest) = (None, None, said.as_slice());
+    while !rest.is_empty() {
+        let (word, left) =
+            postcard::take_from_bytes(rest).map_err(|_| Failure::new(Step::Program, Errno::BADMSG))?;
+        match word {
+            Word::Leads(pid) => command = Pid::from_raw(pid),
+            Word::Failed(why) => failure = Some(why),
+        }
+        rest = left;
+    }
+    Ok((command, failure))
 }
 
 /// Standard input, output and error: the terminal's inner end or what the keeper handed in.
@@ -119,8 +151,9 @@ impl Command {
         streams: &[OwnedFd; 3],
         pty: Option<&Pty>,
         confinement: Option<&Confinement>,
+        tell: &OwnedFd,
     ) -> Failure {
-        match self.prepare(streams, pty, confinement) {
+        match self.prepare(streams, pty, confinement, tell) {
             Ok(()) => Failure::new(Step::Program, self.execute()),
             Err(failure) => failure,
         }
@@ -131,11 +164,14 @@ impl Command {
         streams: &[OwnedFd; 3],
         pty: Option<&Pty>,
         confinement: Option<&Confinement>,
+        tell: &OwnedFd,
     ) -> Result<(), Failure> {
         // A session of its own: the command has the terminal made for it or none, never the user's.
         rustix::process::setsid().step(Step::Terminal)?;
         if let Some(pty) = pty {
             rustix::process::ioctl_tiocsctty(&pty.inner).step(Step::Terminal)?;
+            leave_a_leader(tell)?;
+            come_to_the_foreground(pty).step(Step::Terminal)?;
         }
         let [input, output, error] = streams;
         rustix::stdio::dup2_stdin(input).step(Step::Stdio)?;
@@ -166,6 +202,55 @@ impl Command {
         let shell = c"/bin/sh";
         redoma_sys::execve(shell, &self.program.behind([shell.to_owned(), path.to_owned()]))
     }
+}
+
+// === the leader of a session with a terminal ===
+
+/// Returns in a child; this process stays behind and leads the session. A command that led it itself could not be
+/// stopped by Ctrl-Z: the kernel does not stop a process group whose parents are all in other sessions. See "orphaned
+/// process group" in `setpgid(2)`.
+fn leave_a_leader(tell: &OwnedFd) -> Result<(), Failure> {
+    match redoma_sys::fork().step(Step::Fork)? {
+        None => Ok(()),
+        Some(command) => {
+            say(tell, &Word::Leads(command.as_raw_nonzero().get()));
+            lead(command)
+        }
+    }
+}
+
+fn lead(command: Pid) -> ! {
+    // Nothing stays open here: the pipe would keep init listening, the terminal the keeper.
+    let closed = redoma_sys::close_all();
+    debug_assert!(closed.is_ok());
+    redoma_sys::restore_default_signals();
+    let _ = redoma_sys::block_signals(&[Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::TSTP]);
+    loop {
+        match rustix::process::waitpid(Some(command), WaitOptions::UNTRACED) {
+            Ok(Some((_, status))) if status.stopped() => {
+                let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+            }
+            Ok(Some((_, status))) => end_like(status),
+            Ok(None) | Err(Errno::INTR) => {}
+            Err(_) => redoma_sys::exit_now(127),
+        }
+    }
+}
+
+/// Ends as the command did, so that init sees the command's end in the leader's.
+fn end_like(status: WaitStatus) -> ! {
+    if let Some(signal) = status.terminating_signal().and_then(Signal::from_named_raw) {
+        redoma_sys::restore_default_signals();
+        let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
+    }
+    redoma_sys::exit_now(status.exit_status().unwrap_or(127))
+}
+
+fn come_to_the_foreground(pty: &Pty) -> Result<(), Errno> {
+    rustix::process::setpgid(None, None)?;
+    // From a group in the background this call asks for SIGTTOU; see tcsetpgrp(3).
+    redoma_sys::block_signals(&[Signal::TTOU])?;
+    rustix::termios::tcsetpgrp(&pty.inner, rustix::process::getpid())
 }
 
 /// The name itself if it has a slash, else it in each folder of `PATH`.

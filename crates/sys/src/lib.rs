@@ -14,7 +14,7 @@ mod signal;
 pub use clone::{Cloned, Namespaces, clone_process, exit_now, fork};
 pub use exec::{Program, execve};
 pub use mount::{MountAttributes, mount_setattr};
-pub use process::{Usage, children_usage, close_all_but, close_on_exec_from};
+pub use process::{Usage, children_usage, close_all, close_all_but, close_on_exec_from};
 pub use rustix::io::Errno;
 pub use seccomp::{Instruction, install_filter, landlock_abi};
 pub use signal::{SignalFd, block_signals, restore_default_signals};
