@@ -1,5 +1,6 @@
 //! Sandboxes: the manager, the native driver, change sets and undo.
 
+pub mod changes;
 pub mod decoy;
 mod error;
 mod folder;
