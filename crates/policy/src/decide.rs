@@ -203,7 +203,10 @@ impl std::fmt::Display for Effect {
 }
 
 #[cfg(test)]
-mod tests {
+mod tests;
+
+#[cfg(test)]
+mod quoting {
     use super::*;
 
     #[test]

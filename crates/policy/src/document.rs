@@ -172,7 +172,11 @@ pub(crate) fn malformed(name: &Path, text: &str, error: &toml::de::Error) -> Loc
     let message = error.message();
     let located = |message: String| Located::new(name.display().to_string(), &text, span.clone(), message);
     let Some((unknown, known)) = unknown_name(message) else {
-        return located(one_line(message)).help("`redoma policy schema` describes every key");
+        let help = match message.contains("expected a sequence") {
+            true => "put it in brackets: [\"one\", \"two\"]",
+            false => "`redoma policy schema` describes every key",
+        };
+        return located(one_line(message)).help(help);
     };
     let what = if message.starts_with("unknown variant") { "value" } else { "key" };
     let refused = located(format!("there is no {what} `{}` here", unknown.escape_debug())).label("not known");

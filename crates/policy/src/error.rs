@@ -190,3 +190,6 @@ impl fmt::Display for Located {
 }
 
 impl std::error::Error for Located {}
+
+#[cfg(test)]
+mod tests;

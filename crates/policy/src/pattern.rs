@@ -36,6 +36,9 @@ pub struct PathGlob {
     anchor: PathBuf,
     glob: Arc<str>,
     folder: bool,
+    /// `**/name`: the last component alone decides. Nearly all globs of the built-in profile are of this kind, and a
+    /// walk asks about every file.
+    by_name: bool,
     except: Arc<[PathGlob]>,
 }
 
@@ -107,11 +110,16 @@ impl PathGlob {
     pub fn new(anchor: PathBuf, glob: &str) -> Result<Self, InvalidGlob> {
         let refuse = |problem: String| InvalidGlob { glob: glob.to_owned(), problem };
         let body = glob.strip_suffix('/').unwrap_or(glob);
-        fast_glob::validate(body).map_err(|error| refuse(format!("{error:?}")))?;
+        fast_glob::validate(body).map_err(|error| refuse(error.to_string()))?;
         if body.is_empty() || body.split('/').any(|part| part.is_empty() || part == "." || part == "..") {
             return Err(refuse("empty, `.` and `..` components have no meaning in a glob".to_owned()));
         }
-        Ok(Self { anchor, glob: body.into(), folder: body.len() < glob.len(), except: Arc::from([]) })
+        let folder = body.len() < glob.len();
+        // A leading `!` would turn the meaning round, in the matcher's eyes; a name may begin with one.
+        let body = if body.starts_with('!') { format!("\\{body}") } else { body.to_owned() };
+        let lone = |name: &str| !name.contains('/') && !name.contains("**") && !name.starts_with('!');
+        let by_name = body.strip_prefix("**/").is_some_and(lone);
+        Ok(Self { anchor, glob: body.into(), folder, by_name, except: Arc::from([]) })
     }
 
     /// The same glob, not meaning what one of `except` matches.
@@ -154,21 +162,26 @@ impl PathGlob {
     #[must_use]
     pub fn covers(&self, path: &Path) -> bool {
         let Some(below) = self.below_anchor(path) else { return false };
-        let bytes = below.as_os_str().as_bytes();
-        let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-        ends.chain([bytes.len()]).any(|end| {
-            let part = Path::new(OsStr::from_bytes(&bytes[..end]));
-            self.means(part, &self.anchor.join(part))
-        })
+        let whole = path.as_os_str().as_bytes();
+        let start = whole.len() - below.len();
+        let ends = below.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        ends.chain([below.len()])
+            .any(|end| self.means(&below[..end], Path::new(OsStr::from_bytes(&whole[..start + end]))))
     }
 
-    fn below_anchor<'a>(&self, path: &'a Path) -> Option<&'a Path> {
-        path.strip_prefix(&self.anchor).ok().filter(|below| !below.as_os_str().is_empty())
+    /// What follows the anchor. Bytes, not components: paths here are canonical, and a walk asks very often.
+    fn below_anchor<'a>(&self, path: &'a Path) -> Option<&'a [u8]> {
+        let rest = path.as_os_str().as_bytes().strip_prefix(self.anchor.as_os_str().as_bytes())?;
+        let below = if self.anchor == Path::new("/") { rest } else { rest.strip_prefix(b"/")? };
+        (!below.is_empty()).then_some(below)
     }
 
-    fn means(&self, below: &Path, whole: &Path) -> bool {
-        fast_glob::glob_match(&*self.glob, below.as_os_str().as_bytes())
-            && !self.except.iter().any(|exception| exception.matches(whole))
+    fn means(&self, below: &[u8], whole: &Path) -> bool {
+        let (glob, text) = match self.by_name {
+            true => (&self.glob["**/".len()..], below.rsplit(|byte| *byte == b'/').next().unwrap_or(below)),
+            false => (&*self.glob, below),
+        };
+        fast_glob::glob_match(glob, text) && !self.except.iter().any(|exception| exception.matches(whole))
     }
 }
 
@@ -225,6 +238,9 @@ fn literal_end(text: &str) -> usize {
 
 /// Takes the backslashes off a written path.
 pub(crate) fn unescape(text: &str) -> String {
+    if !text.contains('\\') {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -304,7 +320,22 @@ mod tests {
         assert!(is_glob("a?"));
     }
 
+    #[test]
+    fn a_leading_exclamation_mark_is_part_of_the_name() {
+        let odd = glob("/p", "!a*");
+        assert!(odd.matches(Path::new("/p/!abc")) && !odd.matches(Path::new("/p/b")));
+    }
+
     proptest! {
+        #[test]
+        fn a_name_is_matched_as_the_whole_path_would_be(path in "([a.!]{1,3}/){0,3}[a.!]{1,3}", name in "[a.*?!]{1,4}") {
+            let text = format!("**/{name}");
+            if let Ok(glob) = PathGlob::new(PathBuf::from("/p"), &text) {
+                let whole = Path::new("/p").join(&path);
+                prop_assert_eq!(glob.matches(&whole), fast_glob::glob_match(&text, &path));
+            }
+        }
+
         #[test]
         fn escaping_can_be_undone(text in "[a-z*?{}\\[\\]\\\\/]{0,20}") {
             let escaped = escape(Path::new(&text));

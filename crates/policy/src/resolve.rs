@@ -16,6 +16,8 @@ pub(crate) use network::split_port;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timing;
 
 use std::path::{Path, PathBuf};
 
