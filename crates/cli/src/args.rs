@@ -2,6 +2,7 @@
 
 mod policy;
 mod run;
+mod workspace;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ pub(crate) use policy::{
     PolicyShowArgs, PolicyTrustArgs,
 };
 pub(crate) use run::{LayerArgs, NetArg, RunArgs, TierArg, WorkspaceArg};
+pub(crate) use workspace::UndoArgs;
 
 const STYLES: Styles = Styles::styled()
     .header(Style::new().bold())
@@ -47,6 +49,7 @@ pub(crate) enum Command {
     /// Deny TARGET in the policy file; comments stay
     Deny(EditArgs),
     Policy(PolicyArgs),
+    Undo(UndoArgs),
     Sessions(SessionsArgs),
     Log(LogArgs),
     Redteam(RedteamArgs),

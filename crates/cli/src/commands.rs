@@ -3,6 +3,7 @@
 mod completions;
 mod doctor;
 mod edit;
+mod kept;
 mod log;
 mod man;
 mod policy;
@@ -11,6 +12,7 @@ mod redteam;
 mod run;
 mod sessions;
 mod tier;
+mod undo;
 mod version;
 mod why;
 
@@ -27,6 +29,7 @@ pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Ex
         Command::Allow(args) => edit::edit(edit::Way::Allow, &args, printer),
         Command::Deny(args) => edit::edit(edit::Way::Deny, &args, printer),
         Command::Policy(args) => policy::dispatch(args.command, printer),
+        Command::Undo(args) => undo::undo(&args, printer),
         Command::Sessions(args) => sessions::sessions(&args, printer),
         Command::Log(args) => log::log(&args, printer),
         Command::Redteam(args) => redteam::redteam(&args, printer),

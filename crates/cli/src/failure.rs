@@ -10,6 +10,7 @@ use redoma_sandbox::homes::HomesError;
 use redoma_sandbox::project::ProjectError;
 use redoma_sandbox::settings::SettingsError;
 use redoma_sandbox::trust::TrustError;
+use redoma_sandbox::undo::UndoError;
 
 use crate::exit::Exit;
 use crate::printer::{BAD, DIM, HINT};
@@ -123,6 +124,7 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
             .or_else(|| cause.downcast_ref::<PolicyError>().and_then(PolicyError::hint))
             .or_else(|| cause.downcast_ref::<redoma_audit::Error>().and_then(redoma_audit::Error::hint))
             .or_else(|| cause.downcast_ref::<RunError>().map(RunError::hint))
+            .or_else(|| cause.downcast_ref::<UndoError>().map(UndoError::hint))
             .or_else(|| cause.downcast_ref::<ProjectError>().map(ProjectError::hint))
             .or_else(|| cause.downcast_ref::<TrustError>().map(TrustError::hint))
             .or_else(|| cause.downcast_ref::<HomesError>().map(HomesError::hint))

@@ -28,6 +28,9 @@ pub struct Kept {
     pub ended: Option<Duration>,
     /// What brings a direct workspace back.
     pub backup: Option<Backup>,
+    /// The session that was undone, if this is no session but what an undo keeps of the state before it.
+    #[serde(default)]
+    pub undid: Option<SessionId>,
 }
 
 impl Kept {
@@ -38,7 +41,25 @@ impl Kept {
         workspace: Workspace,
         backup: Option<Backup>,
     ) -> Self {
-        Self { session, project: project.to_owned(), workspace, began: now(), ended: None, backup }
+        Self {
+            session,
+            project: project.to_owned(),
+            workspace,
+            began: now(),
+            ended: None,
+            backup,
+            undid: None,
+        }
+    }
+
+    /// What an undo of `undid` keeps: the state before it, under an id of its own, so that it can be taken back.
+    ///
+    /// # Errors
+    /// If the kernel gives no random bytes for the id.
+    pub fn of_undo(undid: SessionId, project: &Path, before: Backup) -> Result<Self, redoma_audit::Error> {
+        let session = SessionId::random()?;
+        let begun = Self::begin(session, project, Workspace::Direct, Some(before));
+        Ok(Self { ended: Some(begun.began), undid: Some(undid), ..begun })
     }
 
     /// Ends now.
@@ -52,7 +73,11 @@ impl Kept {
         folder_of(homes, self.session).join("overlay/upper")
     }
 
-    pub(crate) fn save(&self, homes: &Homes) -> io::Result<()> {
+    /// Writes it down, for [`Kept::load`].
+    ///
+    /// # Errors
+    /// What writing says.
+    pub fn save(&self, homes: &Homes) -> io::Result<()> {
         let folder = folder_of(homes, self.session);
         folder::private(&folder)?;
         let temporary = folder.join("session.json.new");

@@ -9,7 +9,11 @@ use crate::failure::hinted;
 
 /// Opens this user's record.
 pub(crate) fn open() -> anyhow::Result<Store> {
-    let homes = Homes::from_env()?;
+    open_in(&Homes::from_env()?)
+}
+
+/// Opens the record in these folders.
+pub(crate) fn open_in(homes: &Homes) -> anyhow::Result<Store> {
     Ok(Store::open(homes.state(), &homes.keys())?)
 }
 
