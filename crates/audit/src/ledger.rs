@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::folder::Folder;
 use crate::key::{Purpose, Signer};
 use crate::line::{Chain, Head};
+use crate::store::Home;
 use crate::{Digest, Error, SessionId};
 
 /// The ledger's file in the logs folder.
@@ -48,32 +49,20 @@ pub(crate) fn genesis() -> Digest {
 }
 
 /// Appends `entries` in one write and returns the hash of the last line. Writers wait for each other.
-pub(crate) fn append(
-    logs: &Folder,
-    keys: &Folder,
-    signer: &Signer,
-    entries: &[Entry],
-) -> Result<Digest, Error> {
-    let path = || logs.path(LEDGER);
-    let file = logs.file(LEDGER, OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)?;
+pub(crate) fn append(home: &Home, signer: &Signer, entries: &[Entry]) -> Result<Digest, Error> {
+    let path = || home.logs.path(LEDGER);
+    let file = home.logs.file(LEDGER, OFlags::RDWR | OFlags::APPEND | OFlags::CREATE)?;
     // Closing the file gives the lock back, whatever happens in between.
     flock(&file, FlockOperation::LockExclusive)
         .map_err(|errno| Error::Lock { path: path(), source: errno.into() })?;
     let tail = Tail::read(&file).map_err(|source| Error::Read { path: path(), source })?;
     let tail = tail.ok_or_else(|| Error::Ledger { path: path() })?;
-    let anchor = Anchor::open(keys)?;
+    let anchor = Anchor::open(&home.keys)?;
     let mut page = Page { chain: tail.chain, bytes: Vec::new(), signer };
-    if !tail.ends_line {
-        page.bytes.push(b'\n');
-    }
-    if !tail.torn.is_empty() {
-        page.push(&Entry::Torn { bytes: tail.torn.len() as u64, hash: Digest::of(&tail.torn) })?;
-    }
-    if !anchor.fits(tail.chain) {
-        page.push(&Entry::Gap { expected: anchor.known.map(|chain| chain.seq) })?;
-    }
+    page.explain(&tail, &anchor)?;
     entries.iter().try_for_each(|entry| page.push(entry))?;
     (&file).write_all(&page.bytes).map_err(|source| Error::Write { path: path(), source })?;
+    home.settle(&file).map_err(|source| Error::Write { path: path(), source })?;
     anchor.write(&page.chain)?;
     Ok(page.chain.prev)
 }
@@ -105,6 +94,20 @@ pub(crate) struct Anchor {
 // === impl Page ===
 
 impl Page<'_> {
+    /// What a reader must know before the new entries: how the ledger's end differs from what it should be.
+    fn explain(&mut self, tail: &Tail, anchor: &Anchor) -> Result<(), Error> {
+        if !tail.ends_line {
+            self.bytes.push(b'\n');
+        }
+        if !tail.torn.is_empty() {
+            self.push(&Entry::Torn { bytes: tail.torn.len() as u64, hash: Digest::of(&tail.torn) })?;
+        }
+        if !anchor.fits(tail.chain) {
+            self.push(&Entry::Gap { expected: anchor.known.map(|chain| chain.seq) })?;
+        }
+        Ok(())
+    }
+
     fn push(&mut self, entry: &Entry) -> Result<(), Error> {
         let start = self.bytes.len();
         self.chain.write(&mut self.bytes, Timestamp::now(), entry)?;

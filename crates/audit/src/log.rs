@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use rustix::fs::{FlockOperation, OFlags, fdatasync, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use serde::Serialize;
 
@@ -56,7 +56,7 @@ impl SessionLog {
         let session = meta.session;
         let name = Home::file_name(session);
         let file = create_locked(&home.logs, &name)?;
-        let opened = ledger::append(&home.logs, &home.keys, &signer, &[Entry::Opened { session }])
+        let opened = ledger::append(&home, &signer, &[Entry::Opened { session }])
             .inspect_err(|_| drop(home.logs.remove(&name)))?;
         let chain = Chain::start(opened);
         let mut log =
@@ -124,17 +124,11 @@ impl SessionLog {
         self.signer.seal(Purpose::Session(self.session), &mut self.line, 0);
         self.commit()?;
         self.unsigned = 0;
-        if self.home.sync {
-            fdatasync(&self.file).map_err(|errno| self.break_off(errno.into()))?;
-        }
-        Ok(())
+        self.home.settle(&self.file).map_err(|source| self.break_off(source))
     }
 
     fn enter(&mut self, entry: Entry) -> Result<(), Error> {
-        let home = &self.home;
-        ledger::append(&home.logs, &home.keys, &self.signer, &[entry])
-            .map(drop)
-            .inspect_err(|_| self.broken = true)
+        ledger::append(&self.home, &self.signer, &[entry]).map(drop).inspect_err(|_| self.broken = true)
     }
 
     fn compose(&mut self, record: &impl Serialize) -> Result<(), Error> {

@@ -28,7 +28,7 @@ pub(crate) fn is_due(summary: &SessionSummary, before: Timestamp) -> bool {
 pub(crate) fn purge(home: &Home, signer: &Signer, due: &[SessionSummary]) -> Result<Purged, Error> {
     let stones = due.iter().map(|summary| tombstone(home, summary.session)).collect::<Result<Vec<_>, _>>()?;
     if !stones.is_empty() {
-        ledger::append(&home.logs, &home.keys, signer, &stones)?;
+        ledger::append(home, signer, &stones)?;
     }
     let mut purged = Purged::default();
     for summary in due {

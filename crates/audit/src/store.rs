@@ -1,6 +1,8 @@
 //! The store of all sessions' logs.
 
 use std::cmp::Reverse;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -28,7 +30,7 @@ pub(crate) struct Home {
     pub(crate) logs: Folder,
     pub(crate) keys: Folder,
     /// Whether a signature is on the disk before it counts.
-    pub(crate) sync: bool,
+    sync: bool,
 }
 
 // === impl Home ===
@@ -36,6 +38,11 @@ pub(crate) struct Home {
 impl Home {
     pub(crate) fn file_name(session: SessionId) -> String {
         format!("{session}.jsonl")
+    }
+
+    /// Brings what was written to the disk, if that was asked for.
+    pub(crate) fn settle(&self, file: &File) -> io::Result<()> {
+        if self.sync { file.sync_data() } else { Ok(()) }
     }
 
     /// The sessions that have a log, in no order.

@@ -114,3 +114,41 @@ fn a_prefix_finds_the_one_session_it_can_mean() {
     assert!(matches!(bed.store.find("b"), Err(Error::NoSession { .. })));
     assert!(matches!(bed.store.find("../ledger"), Err(Error::SessionId { .. })));
 }
+
+#[test]
+fn a_store_that_waits_for_the_disk_keeps_the_same_record() {
+    let bed = Bed::new();
+    let dir = bed.dir.path();
+    let store = Store::open_synced(&dir.join("state"), &dir.join("config/keys")).unwrap();
+    let mut log = store.begin(meta()).unwrap();
+    log.append(&event(1)).unwrap();
+    log.checkpoint().unwrap();
+    assert_eq!(log.end(end()).unwrap().records, 5);
+    assert_eq!(bed.store.verify().unwrap().findings, []);
+}
+
+#[test]
+fn a_secret_does_not_reach_the_file() {
+    let bed = Bed::new();
+    let argv =
+        Argv::new(["deploy", "--token", "hunter2hunter2", "AKIAIOSFODNN7EXAMPLE", "DB_PASSWORD=tr0ub4dor"]);
+    let meta = SessionMeta { argv, ..meta() };
+    let session = meta.session;
+    bed.store.begin(meta).unwrap().end(end()).unwrap();
+    let log = std::fs::read_to_string(bed.log(session)).unwrap();
+    assert!(log.contains("deploy"));
+    for secret in ["hunter2", "AKIAIOSFODNN7EXAMPLE", "tr0ub4dor"] {
+        assert!(!log.contains(secret), "{log}");
+    }
+}
+
+#[test]
+fn signatures_come_while_a_long_session_runs() {
+    let bed = Bed::new();
+    let mut log = bed.begin();
+    (0..9000).for_each(|number| log.append(&event(number)).unwrap());
+    let kinds = |text: &str| lines(&bed.log(log.session())).iter().filter(|line| line.contains(text)).count();
+    assert_eq!(kinds("\"kind\":\"checkpoint\""), 2);
+    assert_eq!(lines(&bed.ledger()).iter().filter(|line| line.contains("\"kind\":\"marked\"")).count(), 2);
+    assert_eq!(bed.store.verify().unwrap().findings, []);
+}
