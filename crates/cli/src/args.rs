@@ -15,7 +15,9 @@ pub(crate) use policy::{
     PolicyShowArgs, PolicyTrustArgs,
 };
 pub(crate) use run::{LayerArgs, NetArg, RunArgs, TierArg, WorkspaceArg};
-pub(crate) use workspace::UndoArgs;
+pub(crate) use workspace::{
+    ChangesApplyArgs, ChangesArgs, ChangesCommand, ChangesDiscardArgs, ChangesListArgs, PickArgs, UndoArgs,
+};
 
 const STYLES: Styles = Styles::styled()
     .header(Style::new().bold())
@@ -49,6 +51,7 @@ pub(crate) enum Command {
     /// Deny TARGET in the policy file; comments stay
     Deny(EditArgs),
     Policy(PolicyArgs),
+    Changes(ChangesArgs),
     Undo(UndoArgs),
     Sessions(SessionsArgs),
     Log(LogArgs),

@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod changes;
 mod completions;
 mod doctor;
 mod edit;
@@ -29,6 +30,7 @@ pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Ex
         Command::Allow(args) => edit::edit(edit::Way::Allow, &args, printer),
         Command::Deny(args) => edit::edit(edit::Way::Deny, &args, printer),
         Command::Policy(args) => policy::dispatch(args.command, printer),
+        Command::Changes(args) => changes::dispatch(args, printer),
         Command::Undo(args) => undo::undo(&args, printer),
         Command::Sessions(args) => sessions::sessions(&args, printer),
         Command::Log(args) => log::log(&args, printer),

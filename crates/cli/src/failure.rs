@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use redoma_audit::escape::{printable, printable_block};
 use redoma_policy::PolicyError;
 use redoma_sandbox::RunError;
+use redoma_sandbox::changes::ChangesError;
 use redoma_sandbox::homes::HomesError;
 use redoma_sandbox::project::ProjectError;
 use redoma_sandbox::settings::SettingsError;
@@ -124,6 +125,7 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
             .or_else(|| cause.downcast_ref::<PolicyError>().and_then(PolicyError::hint))
             .or_else(|| cause.downcast_ref::<redoma_audit::Error>().and_then(redoma_audit::Error::hint))
             .or_else(|| cause.downcast_ref::<RunError>().map(RunError::hint))
+            .or_else(|| cause.downcast_ref::<ChangesError>().map(ChangesError::hint))
             .or_else(|| cause.downcast_ref::<UndoError>().map(UndoError::hint))
             .or_else(|| cause.downcast_ref::<ProjectError>().map(ProjectError::hint))
             .or_else(|| cause.downcast_ref::<TrustError>().map(TrustError::hint))
