@@ -14,7 +14,7 @@ use redoma_policy::{ResolvedPolicy, Workspace};
 use redoma_sandbox::Kept;
 use redoma_sandbox::changes::{Change, ChangeKind, ChangeSet, Conflict, Refusal, Selection};
 use redoma_sandbox::homes::Homes;
-use redoma_sandbox::walk::{FileKind, Match, Verdict};
+use redoma_sandbox::walk::{FileKind, Match, Matcher, Verdict};
 
 use super::kept;
 use crate::args::{ChangesArgs, ChangesCommand, LayerArgs};
@@ -61,15 +61,15 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Looks at the changes with what the policy denies and protects by now.
-    fn with<T>(&self, look: impl FnOnce(&ChangeSet<'_>) -> T) -> T {
-        let matcher = |path: &Path, _: FileKind| forbidden(&self.policy, path);
-        look(&ChangeSet {
-            project: &self.kept.project,
-            upper: &self.upper,
-            began: SystemTime::UNIX_EPOCH + self.kept.began,
-            matcher: &matcher,
-        })
+    /// What the policy denies and protects by now.
+    fn matcher(&self) -> impl Fn(&Path, FileKind) -> Option<Match> + Sync + '_ {
+        |path, _| forbidden(&self.policy, path)
+    }
+
+    /// The changes, held to a [`Subject::matcher`].
+    fn set<'a>(&'a self, matcher: Matcher<'a>) -> ChangeSet<'a> {
+        let began = SystemTime::UNIX_EPOCH + self.kept.began;
+        ChangeSet { project: &self.kept.project, upper: &self.upper, began, matcher }
     }
 }
 

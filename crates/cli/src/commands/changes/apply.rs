@@ -1,6 +1,6 @@
 //! `redoma changes apply`.
 
-use redoma_sandbox::changes::{Applied, Change, ChangeSet, Selection};
+use redoma_sandbox::changes::{Applied, Change, Selection};
 
 use super::Subject;
 use crate::args::ChangesApplyArgs;
@@ -11,9 +11,11 @@ use crate::prompt;
 /// Takes changes over into the project. Exits with 1 when some were left.
 pub(super) fn apply(args: &ChangesApplyArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let subject = Subject::find_ended(args.pick.session.as_deref())?;
+    let matcher = subject.matcher();
+    let set = subject.set(&matcher);
     let selection = super::selection(&args.pick.paths)?;
     let force = if args.force.is_empty() { Selection::none() } else { Selection::of(&args.force)? };
-    let changes: Vec<Change> = subject.with(ChangeSet::list)?;
+    let changes: Vec<Change> = set.list()?;
     let wanted: Vec<_> = changes.iter().filter(|change| selection.has(&change.path)).collect();
     if wanted.is_empty() {
         printer.note("nothing to apply");
@@ -28,7 +30,7 @@ pub(super) fn apply(args: &ChangesApplyArgs, printer: &Printer) -> anyhow::Resul
             return Ok(Exit::FAILED);
         }
     }
-    let applied = subject.with(|set| set.apply(&selection, &force))?;
+    let applied = set.apply(&selection, &force)?;
     tell(&applied, printer);
     Ok(if applied.conflicts.is_empty() && applied.refused.is_empty() { Exit::OK } else { Exit::FAILED })
 }

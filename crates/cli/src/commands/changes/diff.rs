@@ -14,8 +14,10 @@ use crate::printer::{BAD, BOLD, DIM, GOOD, Printer, paint};
 /// Shows changes as a unified diff; what is no text is summed up.
 pub(super) fn diff(args: &PickArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let subject = Subject::find(args.session.as_deref())?;
+    let matcher = subject.matcher();
+    let set = subject.set(&matcher);
     let selection = super::selection(&args.paths)?;
-    for file in subject.with(|set| set.diff(&selection))? {
+    for file in set.diff(&selection)? {
         tell(&file, printer)?;
     }
     Ok(Exit::OK)

@@ -1,7 +1,5 @@
 //! `redoma changes discard`.
 
-use redoma_sandbox::changes::ChangeSet;
-
 use super::Subject;
 use crate::args::ChangesDiscardArgs;
 use crate::exit::Exit;
@@ -12,12 +10,14 @@ use crate::prompt;
 pub(super) fn discard(args: &ChangesDiscardArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let subject = Subject::find_ended(args.session.as_deref())?;
     let session = subject.kept.session;
-    let count = subject.with(ChangeSet::list).map_or(0, |changes| changes.len());
+    let matcher = subject.matcher();
+    let set = subject.set(&matcher);
+    let count = set.list().map_or(0, |changes| changes.len());
     let question = format!("Throw {count} changes of session {session} away?");
     if !args.yes && !prompt::confirm(&question, &format!("redoma changes discard --yes {session}"))? {
         return Ok(Exit::FAILED);
     }
-    subject.with(ChangeSet::discard)?;
+    set.discard()?;
     printer.note(format_args!("discarded the changes of session {session}"));
     Ok(Exit::OK)
 }

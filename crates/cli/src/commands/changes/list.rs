@@ -1,6 +1,6 @@
 //! `redoma changes [list]`.
 
-use redoma_sandbox::changes::{Change, ChangeSet};
+use redoma_sandbox::changes::Change;
 use serde::Serialize;
 
 use super::Subject;
@@ -18,7 +18,9 @@ struct Row {
 /// Lists what waits to be applied.
 pub(super) fn list(args: &ChangesListArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let subject = Subject::find(args.session.as_deref())?;
-    let changes = subject.with(ChangeSet::list)?;
+    let matcher = subject.matcher();
+    let set = subject.set(&matcher);
+    let changes = set.list()?;
     if args.json {
         printer.json(&changes.iter().map(row).collect::<Vec<_>>())?;
     } else if changes.is_empty() {
