@@ -1,7 +1,7 @@
 //! One call of `redoma`, and what came of it.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -157,6 +157,20 @@ impl Redoma {
         Running { shown: format!("{command:?}"), child, feeder, stdout, stderr }
     }
 
+    /// Starts it and returns once the command inside has printed the line `ready`.
+    ///
+    /// # Panics
+    /// If it prints anything else first.
+    #[must_use]
+    pub fn until_ready(self) -> Held {
+        let mut child = self.build().stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let held = Held { child };
+        assert_eq!(line, "ready\n");
+        held
+    }
+
     /// Runs it to its end.
     #[must_use]
     pub fn run(self) -> Ran {
@@ -185,6 +199,35 @@ fn drain(mut output: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
         output.read_to_end(&mut bytes).expect("a pipe is readable to its end");
         bytes
     })
+}
+
+/// A call that has said `ready` and goes on; killed when dropped.
+pub struct Held {
+    child: Child,
+}
+
+impl Held {
+    /// The process id of `redoma`.
+    ///
+    /// # Panics
+    /// Never: process ids fit.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
+    /// Ends it with SIGKILL, as a user would with `kill -9`, and waits for it.
+    pub fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // An error means that it has ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
 }
 
 /// A call that runs.
@@ -280,6 +323,19 @@ impl Ran {
     #[must_use]
     pub fn ok(self) -> Self {
         self.expect_code(0)
+    }
+
+    /// Fails the test unless the command inside ran far enough to print the line `started`, and takes it off.
+    ///
+    /// For attempts that must come to nothing: without this, a sandbox that never starts would pass.
+    ///
+    /// # Panics
+    /// With both outputs.
+    #[must_use]
+    pub fn started(mut self) -> Self {
+        assert!(self.stdout.starts_with(b"started\n"), "nothing ran inside: {self:?}");
+        self.stdout.drain(..b"started\n".len());
+        self
     }
 
     /// Standard output read as JSON.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::command::Tier;
 use crate::project::Project;
 
 /// HOME and REDOMA_HOME of one test, side by side in a temporary folder that goes with it.
@@ -78,5 +79,21 @@ impl Home {
     #[must_use]
     pub fn project(&self, name: &str) -> Project<'_> {
         Project::create(self, name)
+    }
+
+    /// What `tier` can run a command in under the default profile: the landlock tier has no way to protect
+    /// `.git/config` below a write grant and refuses a repository by name, so there it is a plain folder.
+    #[must_use]
+    pub fn project_for(&self, tier: Tier) -> Project<'_> {
+        match tier {
+            Tier::Full => self.project("full"),
+            Tier::Landlock => self.folder("landlock"),
+        }
+    }
+
+    /// A new folder below HOME that is no repository.
+    #[must_use]
+    pub fn folder(&self, name: &str) -> Project<'_> {
+        Project::plain(self, name)
     }
 }

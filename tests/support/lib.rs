@@ -16,9 +16,9 @@ mod requires;
 mod terminal;
 
 pub use binary::{redoma, toolchain};
-pub use command::{Ran, Redoma, Running, Tier};
+pub use command::{Held, Ran, Redoma, Running, Tier};
 pub use home::Home;
-pub use process::{alive, wait_gone};
+pub use process::{alive, descendants, wait_gone};
 pub use project::Project;
 pub use requires::{available, available_tool, skip};
 pub use terminal::Terminal;

@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::binary::search_path;
+#[cfg(doc)]
+use crate::command::Ran;
 use crate::command::Redoma;
 use crate::home::Home;
+use crate::terminal::Terminal;
 
 /// A repository below a [`Home`], gone with it.
 pub struct Project<'home> {
@@ -16,9 +19,14 @@ pub struct Project<'home> {
 
 impl<'home> Project<'home> {
     pub(crate) fn create(home: &'home Home, name: &str) -> Self {
+        let project = Self::plain(home, name);
+        project.git(&["init", "--quiet"]);
+        project
+    }
+
+    pub(crate) fn plain(home: &'home Home, name: &str) -> Self {
         let project = Self { home, path: home.path().join(name) };
         fs::create_dir_all(&project.path).unwrap();
-        project.git(&["init", "--quiet"]);
         project
     }
 
@@ -92,5 +100,21 @@ impl<'home> Project<'home> {
     #[must_use]
     pub fn shell(&self, script: &str) -> Redoma {
         self.inside(["sh", "-c", script])
+    }
+
+    /// As [`Project::shell`], for a script that must come to nothing: it first prints what [`Ran::started`] looks for.
+    #[must_use]
+    pub fn attempt(&self, script: &str) -> Redoma {
+        self.shell(&format!("echo started; {script}"))
+    }
+
+    /// A shell script outside any sandbox, on a terminal, with the environment of [`Project::redoma`].
+    #[must_use]
+    pub fn on_terminal(&self, script: &str) -> Terminal {
+        let redoma = self.redoma([]).build();
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "sh", "-c", script]).current_dir(&self.path).env_clear();
+        command.envs(redoma.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Terminal::start(command)
     }
 }

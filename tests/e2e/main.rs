@@ -1,0 +1,25 @@
+//! End-to-end tests: the built `redoma`, driven as a user drives it.
+//!
+//! Each file is one section of what the first stage promises. "Blocked" has its twin beside it: the same
+//! action outside, or inside under a policy that allows it.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "tests are their own names, and a panic is how one fails"
+)]
+
+mod cli;
+mod environment;
+mod exit_codes;
+mod files;
+mod git;
+mod lifetime;
+mod limits;
+mod network;
+mod pipes;
+mod policy;
+mod protect;
+mod record;
+mod terminal;
+mod tools;
+mod why;
