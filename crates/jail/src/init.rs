@@ -4,15 +4,16 @@
 //! In the landlock tier it stays outside the Landlock domain, so that nothing it confines can signal it, and confines
 //! each command.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
-use redoma_sys::{Errno, SignalFd};
+use redoma_sys::{Errno, Namespaces, SignalFd};
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
 
 use crate::blueprint::Blueprint;
 use crate::channel::{Channel, Ending, Enforced, ExecRequest, Report, Request};
+use crate::child::in_child;
 use crate::confine::{self, Confinement};
 use crate::error::{Failure, InStep, Step};
 use crate::spawn::{Spawned, replace_standard_streams, spawn};
@@ -41,6 +42,14 @@ struct Init {
     command: Option<Running>,
 }
 
+/// What stands when all steps are done.
+struct Raised {
+    children: SignalFd,
+    confinement: Confinement,
+    /// The user and the mount namespace (full tier).
+    namespaces: Vec<OwnedFd>,
+}
+
 /// Init's own exit codes say nothing to users: by then the keeper knows the reason.
 const NOT_RAISED: i32 = 125;
 
@@ -49,9 +58,10 @@ impl Init {
         // What the caller has open, such as folders of the host, must not be within reach of what starts here.
         let raised = channel.close_all_others().step(Step::Guard).and_then(|()| Self::build(blueprint));
         match raised {
-            Ok((children, confinement)) => {
+            Ok(Raised { children, confinement, namespaces }) => {
                 let enforced = Enforced { landlock_abi: confine::enforced_abi(blueprint) };
-                channel.send(&Report::Ready(enforced), &[]).map_err(|_| NOT_RAISED)?;
+                let namespaces: Vec<_> = namespaces.iter().map(AsFd::as_fd).collect();
+                channel.send(&Report::Ready(enforced), &namespaces).map_err(|_| NOT_RAISED)?;
                 Ok(Self { tier: blueprint.tier, channel, children, confinement, command: None })
             }
             Err(failure) => {
@@ -62,7 +72,8 @@ impl Init {
     }
 
     /// The order matters; each step needs what the later ones take away.
-    fn build(blueprint: &Blueprint) -> Result<(SignalFd, Confinement), Failure> {
+    fn build(blueprint: &Blueprint) -> Result<Raised, Failure> {
+        let mut namespaces = Vec::new();
         // 1. The keeper's death is ours, and the keeper's terminal is not.
         guard(blueprint.tier).step(Step::Guard)?;
         let children = SignalFd::new(&[Signal::CHILD]).step(Step::Guard)?;
@@ -73,6 +84,8 @@ impl Init {
             let mask = rustix::process::umask(Mode::empty());
             root::enter(blueprint)?;
             rustix::process::umask(mask);
+            // For the keeper: nobody can open them once init is closed to others.
+            namespaces = own_namespaces().step(Step::EnterRoot)?;
             // 4. The network: loopback, and nothing to route to.
             loopback::bring_up().step(Step::Loopback)?;
         }
@@ -91,7 +104,7 @@ impl Init {
             }
             Tier::Landlock => try_in_child(&confinement, blueprint)?,
         }
-        Ok((children, confinement))
+        Ok(Raised { children, confinement, namespaces })
     }
 
     fn serve(mut self) -> ! {
@@ -128,7 +141,6 @@ impl Init {
     }
 
     fn start(&mut self, request: &ExecRequest, descriptors: Vec<OwnedFd>) -> Result<(), Errno> {
-        use std::os::fd::AsFd;
         let confinement = (self.tier == Tier::Landlock).then_some(&self.confinement);
         match spawn(request, descriptors, confinement) {
             Ok(Spawned { child, command, terminal }) => {
@@ -194,18 +206,15 @@ fn guard(tier: Tier) -> Result<(), Errno> {
     rustix::process::setsid().map(drop)
 }
 
+/// The user and the mount namespace, in the order in which they are joined. See `setns(2)`.
+fn own_namespaces() -> Result<Vec<OwnedFd>, Errno> {
+    let open = |name| {
+        rustix::fs::open(format!("/proc/self/ns/{name}"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+    };
+    ["user", "mnt"].into_iter().map(open).collect()
+}
+
 /// The canary needs the rules on, and init must stay without them: a child tries in its place.
 fn try_in_child(confinement: &Confinement, blueprint: &Blueprint) -> Result<(), Failure> {
-    let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).step(Step::Fork)?;
-    let Some(pid) = redoma_sys::fork().step(Step::Fork)? else {
-        let outcome = confinement.apply().and_then(|()| canary::sing(&blueprint.canary));
-        let _ = rustix::io::write(&tell, &postcard::to_allocvec(&outcome).unwrap_or_default());
-        redoma_sys::exit_now(0);
-    };
-    drop(tell);
-    let mut bytes = [0u8; 8192];
-    let length = rustix::io::retry_on_intr(|| rustix::io::read(&told, &mut bytes)).step(Step::Canary)?;
-    let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
-    // No word at all is no proof.
-    postcard::from_bytes(&bytes[..length]).unwrap_or(Err(Failure::new(Step::Canary, Errno::PIPE)))
+    in_child(Namespaces::NONE, || confinement.apply().and_then(|()| canary::sing(&blueprint.canary)))
 }

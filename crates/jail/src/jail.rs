@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use redoma_sys::{Cloned, Errno, Namespaces, Usage};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use crate::blueprint::Blueprint;
+use crate::blueprint::{Blueprint, Piece};
 use crate::channel::{Channel, Ending, Enforced, ExecRequest, Report, Request, Terminal};
-use crate::error::JailError;
-use crate::init;
+use crate::child::in_child;
+use crate::error::{InStep, JailError, Step};
+use crate::{init, root};
 use redoma_policy::Tier;
 
 /// A sandbox's processes, as the keeper sees them. Dropping it ends them all.
@@ -19,6 +20,8 @@ pub struct Jail {
     pidfd: OwnedFd,
     channel: Channel,
     tier: Tier,
+    /// The user and the mount namespace (full tier).
+    namespaces: Vec<OwnedFd>,
     ended: bool,
 }
 
@@ -74,9 +77,14 @@ impl Jail {
                 drop(ours);
                 init::run(blueprint, theirs)
             }
-            Cloned::Parent { pid, pidfd } => {
-                Ok(Raising(Self { pid, pidfd, channel: ours, tier: blueprint.tier, ended: false }))
-            }
+            Cloned::Parent { pid, pidfd } => Ok(Raising(Self {
+                pid,
+                pidfd,
+                channel: ours,
+                tier: blueprint.tier,
+                namespaces: Vec::new(),
+                ended: false,
+            })),
         }
     }
 
@@ -124,6 +132,22 @@ impl Jail {
         }
     }
 
+    /// Mounts these pins and covers once more: the kernel drops a mount everywhere when somebody outside replaces the
+    /// file that it lies on. See "detach" in `mount_namespaces(7)`.
+    ///
+    /// # Errors
+    /// [`JailError::Step`] with the piece that could not be placed: then the boundary has a hole, and the caller ends
+    /// the session.
+    pub fn place_again(&self, pieces: &[Piece]) -> Result<(), JailError> {
+        in_child(Namespaces::NONE, || {
+            for namespace in &self.namespaces {
+                rustix::thread::move_into_link_name_space(namespace.as_fd(), None).step(Step::EnterRoot)?;
+            }
+            root::place_again(pieces)
+        })?;
+        Ok(())
+    }
+
     /// Init's process id outside.
     pub fn pid(&self) -> Pid {
         self.pid
@@ -161,9 +185,12 @@ impl Raising {
     ///
     /// # Errors
     /// [`JailError::Step`] with the step that failed; then nothing was started.
-    pub fn ready(self) -> Result<(Jail, Enforced), JailError> {
+    pub fn ready(mut self) -> Result<(Jail, Enforced), JailError> {
         match self.0.channel.receive().map_err(JailError::Channel)? {
-            Some((Report::Ready(enforced), _)) => Ok((self.0, enforced)),
+            Some((Report::Ready(enforced), namespaces)) => {
+                self.0.namespaces = namespaces;
+                Ok((self.0, enforced))
+            }
             Some((Report::Failed(failure), _)) => Err(failure.into()),
             _ => Err(JailError::Gone),
         }

@@ -6,6 +6,7 @@
 mod blueprint;
 mod canary;
 mod channel;
+mod child;
 mod confine;
 mod error;
 mod identity;

@@ -5,10 +5,10 @@
 
 use std::fs;
 
-use redoma_sys::{Cloned, Errno, Namespaces};
-use rustix::process::WaitOptions;
+use redoma_sys::{Errno, Namespaces};
 use serde::{Deserialize, Serialize};
 
+use crate::child::in_child;
 use crate::error::{Failure, InStep, Step};
 use crate::identity::Identity;
 use crate::root;
@@ -97,41 +97,19 @@ pub fn fingerprint() -> String {
 // === trying ===
 
 fn try_namespaces() -> Result<(), Failure> {
-    in_child(Namespaces::ALL, |identity| {
+    let identity = Identity::of_caller(false);
+    in_child(Namespaces::ALL, || {
         identity.map().step(Step::MapUser)?;
         root::rehearse()
     })
 }
 
 fn try_overlay() -> Result<(), Failure> {
-    in_child(Namespaces::ALL, |identity| {
+    let identity = Identity::of_caller(false);
+    in_child(Namespaces::ALL, || {
         identity.map().step(Step::MapUser)?;
         root::rehearse_overlay()
     })
-}
-
-/// Runs `attempt` in a child born into `namespaces` and brings back its outcome.
-fn in_child(
-    namespaces: Namespaces,
-    attempt: impl FnOnce(Identity) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let identity = Identity::of_caller(false);
-    let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).step(Step::Fork)?;
-    match redoma_sys::clone_process(namespaces).step(Step::Fork)? {
-        Cloned::Child => {
-            let outcome = attempt(identity);
-            let _ = rustix::io::write(&tell, &postcard::to_allocvec(&outcome).unwrap_or_default());
-            redoma_sys::exit_now(0)
-        }
-        Cloned::Parent { pid, .. } => {
-            drop(tell);
-            let mut bytes = [0u8; 8192];
-            let length =
-                rustix::io::retry_on_intr(|| rustix::io::read(&told, &mut bytes)).step(Step::Fork)?;
-            let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
-            postcard::from_bytes(&bytes[..length]).unwrap_or(Err(Failure::new(Step::Fork, Errno::PIPE)))
-        }
-    }
 }
 
 /// Version of Landlock's interface, 0 where there is none. See `landlock_create_ruleset(2)`.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use redoma_sys::{Errno, MountAttributes, mount_setattr};
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
     UnmountFlags,
@@ -141,7 +141,8 @@ struct Root {
     covers: usize,
 }
 
-const COVERS: &str = ".covers";
+/// An empty folder at the root, kept for covering again what the host replaces.
+const COVERS: &str = ".redoma";
 
 impl Root {
     fn pivot(private_bytes: u64) -> Result<Self, Failure> {
@@ -153,6 +154,7 @@ impl Root {
         // The host's tree now lies over the new root; letting go of it leaves nothing to climb back to.
         rustix::mount::unmount(".", UnmountFlags::DETACH).step(Step::EnterRoot)?;
         rustix::process::chdir("/").step(Step::EnterRoot)?;
+        rustix::fs::mkdirat(&folder, COVERS, Mode::from_raw_mode(0o700)).step(Step::NewRoot)?;
         let device = rustix::fs::fstat(&folder).step(Step::EnterRoot)?.st_dev;
         Ok(Self { folder, ours: vec![device], private_bytes, covers: 0 })
     }
@@ -273,13 +275,11 @@ impl Root {
         self.attach_at(&tree, at, Kind::File)
     }
 
-    /// Where covering files lie until all are mounted; then the folder goes, and they have no other name.
+    /// Where covering files lie until all are mounted; then it is let go, and they have no other name.
     fn covers_folder(&self) -> Result<OwnedFd, Errno> {
-        match self.open(Path::new(COVERS)) {
-            Err(Errno::NOENT) => {}
-            opened => return opened,
+        if self.covers > 1 {
+            return self.open(Path::new(COVERS));
         }
-        rustix::fs::mkdirat(&self.folder, COVERS, Mode::from_raw_mode(0o700))?;
         attach(tmpfs(self.private_bytes, 0o700)?, self.open(Path::new(COVERS))?, "")?;
         self.open(Path::new(COVERS))
     }
@@ -312,12 +312,16 @@ impl Root {
         }
     }
 
+    fn let_go_of_covers(&self) -> Result<(), Failure> {
+        if self.covers == 0 {
+            return Ok(());
+        }
+        rustix::mount::unmount(Path::new("/").join(COVERS), UnmountFlags::DETACH).step(Step::NewRoot)
+    }
+
     /// From here on `/` itself can't be written.
     fn seal(&self) -> Result<(), Failure> {
-        if self.covers > 0 {
-            rustix::mount::unmount(Path::new("/").join(COVERS), UnmountFlags::DETACH).step(Step::NewRoot)?;
-            rustix::fs::unlinkat(&self.folder, COVERS, AtFlags::REMOVEDIR).step(Step::NewRoot)?;
-        }
+        self.let_go_of_covers()?;
         mount_setattr(&self.folder, MountAttributes::READ_ONLY, false).step(Step::NewRoot)
     }
 
@@ -400,6 +404,17 @@ fn write_file(folder: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> Resu
         rest = &rest[rustix::io::write(&file, rest)?..];
     }
     Ok(())
+}
+
+/// Places pieces once more, in a root that was entered and sealed before.
+pub(crate) fn place_again(pieces: &[Piece]) -> Result<(), Failure> {
+    let folder = open_unlinked(Path::new("/")).step(Step::EnterRoot)?;
+    let mut root = Root { folder, ours: Vec::new(), private_bytes: 1 << 20, covers: 0 };
+    for piece in pieces {
+        // What the host has removed needs no cover.
+        root.where_present(piece.at(), |root, _| root.place(piece, None))?;
+    }
+    root.let_go_of_covers()
 }
 
 // === rehearsals, for the probes ===

@@ -1,6 +1,7 @@
 //! The keeper's loop: one thread that watches over a running command until it ends.
 
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use redoma_jail::{Ending, Event, Jail};
@@ -9,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 
 use crate::error::RunError;
+use crate::held::Held;
 use crate::quarantine::{Quarantined, Watch};
 use crate::terminal::{Relay, Wants};
 
@@ -21,12 +23,21 @@ pub(crate) enum End {
     TimedOut,
 }
 
+/// What happens while a command runs, for the record.
+pub(crate) enum News {
+    /// Something appeared where nothing may, and was moved away.
+    Quarantined(Vec<Quarantined>),
+    /// Somebody outside replaced these, and they were covered or pinned again.
+    HeldAgain(Vec<PathBuf>),
+}
+
 /// What the keeper holds while a command runs.
 pub(crate) struct Keeper<'a> {
     pub(crate) jail: &'a Jail,
     pub(crate) signals: SignalFd,
     pub(crate) relay: Option<Relay>,
     pub(crate) watch: Option<Watch>,
+    pub(crate) held: Option<Held>,
     pub(crate) deadline: Option<Instant>,
 }
 
@@ -40,6 +51,7 @@ struct Ready {
     event: bool,
     signal: bool,
     quarantine: bool,
+    held: bool,
     relay: Wants,
 }
 
@@ -51,10 +63,10 @@ pub(crate) fn take_signals() -> Result<SignalFd, RunError> {
 }
 
 impl Keeper<'_> {
-    /// Waits until the command ends or its time is up. `found` is told what had to be moved away.
+    /// Waits until the command ends or its time is up. `tell` is told what happens meanwhile.
     pub(crate) fn watch_over(
         &mut self,
-        found: &mut dyn FnMut(Vec<Quarantined>) -> Result<(), RunError>,
+        tell: &mut dyn FnMut(News) -> Result<(), RunError>,
     ) -> Result<End, RunError> {
         loop {
             let Some(ready) = self.wait()? else { return Ok(End::TimedOut) };
@@ -65,7 +77,10 @@ impl Keeper<'_> {
                 self.take_signal()?;
             }
             if ready.quarantine {
-                found(self.watch.as_mut().map(Watch::handle).unwrap_or_default())?;
+                tell(News::Quarantined(self.watch.as_mut().map(Watch::handle).unwrap_or_default()))?;
+            }
+            if ready.held {
+                self.hold_again(tell)?;
             }
             if ready.event {
                 match self.jail.event()? {
@@ -75,6 +90,15 @@ impl Keeper<'_> {
                 }
             }
         }
+    }
+
+    fn hold_again(&mut self, tell: &mut dyn FnMut(News) -> Result<(), RunError>) -> Result<(), RunError> {
+        let lost = self.held.as_mut().map(Held::lost).unwrap_or_default();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        self.jail.place_again(&lost)?;
+        tell(News::HeldAgain(lost.iter().map(|piece| piece.at().clone()).collect()))
     }
 
     /// None when the time is up.
@@ -89,6 +113,7 @@ impl Keeper<'_> {
         let wants = self.relay.as_ref().map(Relay::wants).unwrap_or_default();
         let mut fds = vec![PollFd::new(self.jail, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
         let watch = self.watch.as_ref().map(|watch| push(&mut fds, watch.fd(), PollFlags::IN));
+        let held = self.held.as_ref().map(|held| push(&mut fds, held.fd(), PollFlags::IN));
         let (input, output, inner) = self.relay_places(&mut fds, wants);
         match rustix::event::poll(&mut fds, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -99,6 +124,7 @@ impl Keeper<'_> {
             event: any(Some(0)),
             signal: any(Some(1)),
             quarantine: any(watch),
+            held: any(held),
             relay: Wants {
                 read_input: any(input),
                 write_output: any(output),

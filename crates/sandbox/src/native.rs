@@ -14,8 +14,9 @@ use redoma_policy::{Access, ResolvedPolicy, Tier, Workspace};
 use crate::decoy::Seed;
 use crate::error::RunError;
 use crate::folder;
+use crate::held::Held;
 use crate::homes::Homes;
-use crate::keeper::{self, End, Keeper};
+use crate::keeper::{self, End, Keeper, News};
 use crate::kept::{self, Kept};
 use crate::manager::{RunEnd, RunOutcome, RunRequest};
 use crate::quarantine::{Quarantined, Watch};
@@ -49,6 +50,7 @@ impl Run<'_> {
             record.covered(path)?;
         }
         let watch = self.watch(&view.absent)?;
+        let held = (self.tier == Tier::Full).then(|| Held::new(&view.layout)).transpose()?;
         let (blueprint, _listener) = self.blueprint(&view)?;
         let raising = Jail::start(&blueprint)?;
         let (raised, backup) = self.back_up_meanwhile(|| raising.ready());
@@ -66,10 +68,19 @@ impl Run<'_> {
             .transpose()
             .map_err(RunError::Terminal)?;
         let time = self.request.policy.limits.time.map(|time| time.0);
-        let mut keeper =
-            Keeper { jail: &jail, signals, relay, watch, deadline: time.map(|time| Instant::now() + time) };
+        let mut keeper = Keeper {
+            jail: &jail,
+            signals,
+            relay,
+            watch,
+            held,
+            deadline: time.map(|time| Instant::now() + time),
+        };
         let mut quarantined = Vec::new();
-        let end = keeper.watch_over(&mut |found| note(record, &mut quarantined, found))?;
+        let end = keeper.watch_over(&mut |news| match news {
+            News::Quarantined(found) => note(record, &mut quarantined, found),
+            News::HeldAgain(paths) => paths.iter().try_for_each(|path| record.held_again(path)),
+        })?;
         let Keeper { relay, watch, .. } = keeper;
 
         let usage = jail.end();

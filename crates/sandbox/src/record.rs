@@ -101,6 +101,19 @@ impl RunRecord {
         }))
     }
 
+    /// Somebody outside replaced a covered or pinned file.
+    pub(crate) fn held_again(&mut self, path: &Path) -> Result<(), RunError> {
+        self.append(&Event::Alert(Alert {
+            rule: Text::new("replaced-from-outside"),
+            severity: Severity::Notice,
+            message: Text::new(
+                "a program outside replaced it, and for a moment it showed inside; it was covered again",
+            ),
+            path: Some(Text::new(path.as_os_str())),
+            pid: None,
+        }))
+    }
+
     pub(crate) fn time_limit(&mut self, allowed: std::time::Duration) -> Result<(), RunError> {
         self.append(&Event::Limit(Limit {
             limit: LimitKind::Time,
