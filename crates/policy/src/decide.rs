@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::{Layer, Origin, ResolvedPolicy, Tier, VariableKind};
 
-pub use path::{DEVICES, PRIVATE_FOLDERS};
+pub use path::{PRIVATE_FOLDERS, devices};
 
 /// What may be asked. Paths are absolute and canonical; the asker follows links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{Action, PathGlob, PathPattern, ResolvedPolicy, show};
+use crate::{Action, Environment, Filesystem, Network, Origin, PathGlob, PathPattern, ResolvedPolicy, show};
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -53,57 +53,67 @@ pub fn diff(old: &ResolvedPolicy, new: &ResolvedPolicy) -> Vec<Difference> {
 
 fn facts(policy: &ResolvedPolicy) -> Facts {
     let mut facts = Facts::new();
-    let mut add = |area, text: String, sense, origin: Option<String>| {
-        facts.entry((area, text)).or_insert((sense, origin));
-    };
-    let files = &policy.filesystem;
+    file_facts(&mut facts, &policy.filesystem);
+    network_facts(&mut facts, &policy.network);
+    variable_facts(&mut facts, &policy.environment);
+    for secret in &policy.secrets {
+        let hosts: Vec<String> = secret.hosts.iter().map(ToString::to_string).collect();
+        let text = format!("{} for {}", secret.name, hosts.join(" "));
+        add(&mut facts, "secrets", text, Sense::Opens, Some(&secret.origin));
+    }
+    facts
+}
+
+fn add(facts: &mut Facts, area: &'static str, text: String, sense: Sense, origin: Option<&Origin>) {
+    facts.entry((area, text)).or_insert((sense, origin.map(show::about)));
+}
+
+fn file_facts(facts: &mut Facts, files: &Filesystem) {
     for grant in &files.grants {
         let text = format!("{} {}", grant.access, grant.path.display());
-        add("filesystem", text, Sense::Opens, Some(show::about(&grant.origin)));
+        add(facts, "filesystem", text, Sense::Opens, Some(&grant.origin));
     }
     for (word, rules) in [("deny", &files.deny), ("protect", &files.protect)] {
         for rule in rules {
             if let PathPattern::Glob(glob) = &rule.pattern {
                 for exception in glob.exceptions() {
-                    add("filesystem", format!("{word} !{}", free_text(exception)), Sense::Opens, None);
+                    add(facts, "filesystem", format!("{word} !{}", free_text(exception)), Sense::Opens, None);
                 }
             }
             let text = format!("{word} {}", pattern_text(&rule.pattern));
-            add("filesystem", text, Sense::Closes, Some(show::about(&rule.origin)));
+            add(facts, "filesystem", text, Sense::Closes, Some(&rule.origin));
         }
     }
-    for rule in &policy.network.rules {
+}
+
+fn network_facts(facts: &mut Facts, network: &Network) {
+    for rule in &network.rules {
         let sense = match rule.action {
             Action::Deny => Sense::Closes,
             Action::Ask => Sense::Either,
             Action::Allow | Action::Inspect => Sense::Opens,
         };
-        add("network", rule_text(rule), sense, Some(show::about(&rule.origin)));
+        add(facts, "network", rule_text(rule), sense, Some(&rule.origin));
     }
-    for publish in &policy.network.local.publish {
-        add("network", format!("publish {publish}"), Sense::Opens, None);
+    for publish in &network.local.publish {
+        add(facts, "network", format!("publish {publish}"), Sense::Opens, None);
     }
-    for reach in &policy.network.local.reach {
-        add("network", format!("reach {reach}"), Sense::Opens, None);
+    for reach in &network.local.reach {
+        add(facts, "network", format!("reach {reach}"), Sense::Opens, None);
     }
-    for rule in &policy.environment.pass {
-        let text = format!("pass {}", rule.name.as_str());
-        add("environment", text, Sense::Opens, Some(show::about(&rule.origin)));
+}
+
+fn variable_facts(facts: &mut Facts, environment: &Environment) {
+    for rule in &environment.pass {
+        add(facts, "environment", format!("pass {}", rule.name.as_str()), Sense::Opens, Some(&rule.origin));
     }
-    for rule in &policy.environment.deny {
-        let text = format!("deny {}", rule.name.as_str());
-        add("environment", text, Sense::Closes, Some(show::about(&rule.origin)));
+    for rule in &environment.deny {
+        add(facts, "environment", format!("deny {}", rule.name.as_str()), Sense::Closes, Some(&rule.origin));
     }
-    for set in &policy.environment.set {
+    for set in &environment.set {
         let text = format!("set {}={}", set.name, set.value.escape_debug());
-        add("environment", text, Sense::Either, Some(show::about(&set.origin)));
+        add(facts, "environment", text, Sense::Either, Some(&set.origin));
     }
-    for secret in &policy.secrets {
-        let hosts: Vec<String> = secret.hosts.iter().map(ToString::to_string).collect();
-        let text = format!("{} for {}", secret.name, hosts.join(" "));
-        add("secrets", text, Sense::Opens, Some(show::about(&secret.origin)));
-    }
-    facts
 }
 
 fn pattern_text(pattern: &PathPattern) -> String {

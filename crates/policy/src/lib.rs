@@ -32,7 +32,7 @@ mod template;
 mod testbed;
 
 pub use agent::{AgentPreset, agent_for_program, agents};
-pub use decide::{DEVICES, Effect, PRIVATE_FOLDERS, Place, Question, SmallestChange, Verdict};
+pub use decide::{Effect, PRIVATE_FOLDERS, Place, Question, SmallestChange, Verdict, devices};
 pub use diff::{Difference, diff};
 pub use document::{MAX_FILE, check};
 pub use environment::{EnvRule, EnvSet, Environment, InvalidName, NamePattern, VariableKind};

@@ -8,8 +8,8 @@ use crate::{Access, Grant, PathRule, ResolvedPolicy, Tier, Workspace};
 /// Folders that are empty and the sandbox's own in the full tier, besides the home and `/dev/shm`. Grants appear in them.
 pub const PRIVATE_FOLDERS: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
 
-/// What `/dev` holds in both tiers; in the full tier each is made anew, with terminals of the sandbox's own.
-pub const DEVICES: [&str; 13] = [
+/// What `/dev` holds in the full tier: some of the host's devices, and terminals and shared memory of the sandbox's own.
+const FULL_DEVICES: [&str; 13] = [
     "/dev/null",
     "/dev/zero",
     "/dev/full",
@@ -24,6 +24,19 @@ pub const DEVICES: [&str; 13] = [
     "/dev/stdout",
     "/dev/stderr",
 ];
+
+/// Without namespaces `/dev/pts` would be the user's other terminals, and `/dev/shm` everybody's memory.
+const LANDLOCK_DEVICES: [&str; 7] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
+
+/// The devices that every sandbox of a tier has, for reading and writing.
+#[must_use]
+pub fn devices(tier: Tier) -> &'static [&'static str] {
+    match tier {
+        Tier::Full => &FULL_DEVICES,
+        Tier::Landlock => &LANDLOCK_DEVICES,
+    }
+}
 
 /// What somebody wants with a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,11 +111,12 @@ impl ResolvedPolicy {
     }
 
     fn ungranted_path(&self, path: &Path, intent: Intent, tier: Tier) -> Verdict {
-        if DEVICES.iter().any(|device| path.starts_with(device)) {
-            return Verdict::allow(Place::Private, "it is one of the devices every sandbox has");
+        let place = if tier == Tier::Full { Place::Private } else { Place::Host };
+        if devices(tier).iter().any(|device| path.starts_with(device)) {
+            return Verdict::allow(place, "it is one of the devices every sandbox has");
         }
         if path.starts_with("/proc") && intent == Intent::See {
-            return Verdict::allow(Place::Private, "it shows the sandbox's own processes");
+            return Verdict::allow(place, "programs cannot do without /proc");
         }
         let word = if intent == Intent::See { "read" } else { "write" };
         let target = format!("{word}:{}", path.display());

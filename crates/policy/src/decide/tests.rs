@@ -208,6 +208,28 @@ fn paths_that_climb_are_never_allowed() {
 }
 
 #[test]
+fn in_a_change_set_what_must_not_appear_can_be_made_but_not_applied() {
+    let typed = CommandLine { workspace: Some(crate::Workspace::Overlay), ..CommandLine::default() };
+    let policy = machine().resolve(&[], &typed);
+    let verdict = policy.decide(&Question::Create(Path::new("/home/u/p/.mcp.json")), Tier::Full);
+    assert_eq!((verdict.effect, verdict.place), (Effect::Deny, Place::Quarantined));
+    let verdict = policy.decide(&Question::Create(Path::new("/home/u/p/new")), Tier::Full);
+    assert_eq!((verdict.effect, verdict.place), (Effect::Allow, Place::ChangeSet));
+}
+
+#[test]
+fn without_namespaces_terminals_and_shared_memory_are_the_machines() {
+    let policy = machine().resolve(&[], &CommandLine::default());
+    let decide = |path, tier| policy.decide(&Question::Write(Path::new(path)), tier);
+    for path in ["/dev/pts/0", "/dev/shm/x"] {
+        assert_eq!(decide(path, Tier::Full).place, Place::Private);
+        assert_eq!(decide(path, Tier::Landlock).effect, Effect::Deny);
+    }
+    assert_eq!(decide("/dev/null", Tier::Landlock).place, Place::Host);
+    assert_eq!(decide("/dev/sda", Tier::Full).effect, Effect::Deny);
+}
+
+#[test]
 fn hosts_are_decided_by_the_strictest_rule() {
     let text = r#"
         [network]

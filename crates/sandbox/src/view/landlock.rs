@@ -2,15 +2,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use redoma_jail::{Grant, Rights};
-use redoma_policy::{Access, ResolvedPolicy, Workspace};
+use redoma_policy::{Access, ResolvedPolicy, Tier, Workspace};
 
 use super::View;
 use super::findings::Findings;
 use crate::error::RunError;
-
-/// Devices by name: `/dev/pts` would be the user's other terminals too.
-const DEVICES: [&str; 7] =
-    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx"];
 
 /// Landlock grants whole trees and takes nothing back below them: what would need that is refused by name. `temporary`
 /// is the session's own folder for temporary files.
@@ -31,7 +27,7 @@ pub(crate) fn landlock(
             Access::Read => carve(&mut view.access, &grant.path, &hidden)?,
         }
     }
-    for path in DEVICES.iter().map(Path::new).filter(|path| path.exists()) {
+    for path in redoma_policy::devices(Tier::Landlock).iter().map(Path::new).filter(|path| path.exists()) {
         view.access.push(Grant { path: path.to_owned(), rights: Rights::Write });
     }
     view.access.push(Grant { path: "/proc".into(), rights: Rights::Read });
