@@ -8,6 +8,7 @@
     reason = "tests are their own names, and a panic is how one fails"
 )]
 
+mod changes;
 mod cli;
 mod environment;
 mod exit_codes;
@@ -22,4 +23,5 @@ mod protect;
 mod record;
 mod terminal;
 mod tools;
+mod undo;
 mod why;

@@ -162,3 +162,26 @@ fn the_outer_terminal_is_as_before_after_raw_mode() {
     terminal.expect("restored");
     assert_eq!(terminal.finish().0, 0);
 }
+
+#[test]
+fn a_shell_has_job_control() {
+    let home = Home::new();
+    for tier in Tier::ALL {
+        let project = home.project_for(tier);
+        let mut terminal = project.inside(["bash", "--norc", "--noprofile", "-i"]).tier(tier).terminal();
+        // Written in two parts, so that the echo of what is typed does not look like the prompt.
+        terminal.send("PS1='rea''dy> '\n");
+        terminal.expect("ready> ");
+        terminal.send("sleep 1000\n");
+        terminal.expect("sleep 1000\r\n");
+        terminal.send([26]); // Ctrl-Z
+        terminal.expect("Stopped");
+        terminal.expect("ready> ");
+        terminal.send("fg\n");
+        terminal.expect("sleep 1000\r\n");
+        terminal.send([3]); // Ctrl-C
+        terminal.expect("ready> ");
+        terminal.send("exit 7\n");
+        assert_eq!(terminal.finish().0, 7, "{tier:?}");
+    }
+}
