@@ -1,0 +1,231 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_redoma_global_optspecs
+    string join \n q/quiet h/help V/version
+end
+
+function __fish_redoma_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_redoma_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_redoma_using_subcommand
+    set -l cmd (__fish_redoma_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c redoma -n "__fish_redoma_needs_command" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_needs_command" -s V -l version -d 'Print version'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "run" -d 'Run a command, or a known agent by its name alone, under the bell'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "doctor" -d 'Say what this machine can enforce, and what is missing'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "why" -d 'Say whether something is allowed, by which rule, and the smallest change that would decide otherwise'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "allow" -d 'Allow TARGET in the policy file; comments stay'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "deny" -d 'Deny TARGET in the policy file; comments stay'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "policy" -d 'Make, show, check and trust policies'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "changes" -d 'See and take over what a session with an overlay workspace changed'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "undo" -d 'Bring the project back to how it was before a session'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "sessions" -d 'List the sessions, newest first'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "log" -d 'Show what a session did'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "redteam" -d 'Attack the boundary from inside, harmlessly, and show what stopped each attempt'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "man" -d 'Print a manual page'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "version" -d 'Print the version'
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l policy -d 'Use this file in place of the project\'s redoma.toml' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l profile -d 'Begin from this profile' -r
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l agent -d 'Add what this agent needs' -r
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l net -d 'The network, where no rule decides' -r -f -a "none\t'No network at all'
+deny\t'Only what a rule allows'
+ask\t'Ask the user'
+allow\t'Everything but what a rule denies'"
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l allow -d 'Allow connections to a host' -r
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l read -d 'Allow reading a path' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l write -d 'Allow reading and writing a path' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l deny -d 'Deny a path or pattern, whatever else allows it' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l env -d 'Pass a variable, or set it' -r
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l workspace -d 'Work on the project itself, or on a layer above it' -r -f -a "direct\t'The project itself'
+overlay\t'A layer above it, until `redoma changes apply`'"
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l memory -d 'Limit memory, such as 1GiB' -r
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l cpus -d 'Limit processors, such as 1.5' -r
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l pids -d 'Limit processes and threads' -r
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l time -d 'End everything after this time, such as 30m' -r
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l tier -d 'Build exactly this tier, or refuse' -r -f -a "full\t'Namespaces, Landlock and seccomp'
+landlock\t'Landlock and seccomp'"
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l report -d 'Write a JSON report of the session to this file' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l undo -d 'Keep what `redoma undo` needs'
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l no-undo -d 'Keep nothing for `redoma undo`'
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l json -d 'Print what would be said at the end as JSON on standard error'
+complete -c redoma -n "__fish_redoma_using_subcommand run" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand doctor" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand doctor" -l fix-hints -d 'Print only the commands that mend what is missing'
+complete -c redoma -n "__fish_redoma_using_subcommand doctor" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand doctor" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l tier -d 'The tier to answer for; without it, what this machine has' -r -f -a "full\t'Namespaces, Landlock and seccomp'
+landlock\t'Landlock and seccomp'"
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l policy -d 'Use this file in place of the project\'s redoma.toml' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l profile -d 'Begin from this profile' -r
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l agent -d 'Add what this agent needs' -r
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l net -d 'The network, where no rule decides' -r -f -a "none\t'No network at all'
+deny\t'Only what a rule allows'
+ask\t'Ask the user'
+allow\t'Everything but what a rule denies'"
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l allow -d 'Allow connections to a host' -r
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l read -d 'Allow reading a path' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l write -d 'Allow reading and writing a path' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l deny -d 'Deny a path or pattern, whatever else allows it' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l env -d 'Pass a variable, or set it' -r
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l workspace -d 'Work on the project itself, or on a layer above it' -r -f -a "direct\t'The project itself'
+overlay\t'A layer above it, until `redoma changes apply`'"
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l memory -d 'Limit memory, such as 1GiB' -r
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l cpus -d 'Limit processors, such as 1.5' -r
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l pids -d 'Limit processes and threads' -r
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l time -d 'End everything after this time, such as 30m' -r
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l undo -d 'Keep what `redoma undo` needs'
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l no-undo -d 'Keep nothing for `redoma undo`'
+complete -c redoma -n "__fish_redoma_using_subcommand why" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand allow" -l project -d 'Change the project\'s redoma.toml (the default in a project)'
+complete -c redoma -n "__fish_redoma_using_subcommand allow" -l user -d 'Change the user\'s policy'
+complete -c redoma -n "__fish_redoma_using_subcommand allow" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand allow" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand deny" -l project -d 'Change the project\'s redoma.toml (the default in a project)'
+complete -c redoma -n "__fish_redoma_using_subcommand deny" -l user -d 'Change the user\'s policy'
+complete -c redoma -n "__fish_redoma_using_subcommand deny" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand deny" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and not __fish_seen_subcommand_from init show check schema trust diff profiles agents" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and not __fish_seen_subcommand_from init show check schema trust diff profiles agents" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and not __fish_seen_subcommand_from init show check schema trust diff profiles agents" -f -a "init" -d 'Write a commented policy to begin from'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and not __fish_seen_subcommand_from init show check schema trust diff profiles agents" -f -a "show" -d 'Show the policy files, or what they come to'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and not __fish_seen_subcommand_from init show check schema trust diff profiles agents" -f -a "check" -d 'Check a policy file'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and not __fish_seen_subcommand_from init show check schema trust diff profiles agents" -f -a "schema" -d 'Print the JSON schema of policy files, for editors'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and not __fish_seen_subcommand_from init show check schema trust diff profiles agents" -f -a "trust" -d 'Trust the exact content of a policy file, so that it may widen'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and not __fish_seen_subcommand_from init show check schema trust diff profiles agents" -f -a "diff" -d 'Show what two policies do differently'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and not __fish_seen_subcommand_from init show check schema trust diff profiles agents" -f -a "profiles" -d 'List the built-in profiles'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and not __fish_seen_subcommand_from init show check schema trust diff profiles agents" -f -a "agents" -d 'List the agents with a preset'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from init" -l profile -d 'Begin from this profile' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from init" -l agent -d 'Add the preset of this agent' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from init" -l user -d 'Write the user\'s policy, not the project\'s redoma.toml'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from init" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from init" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l policy -d 'Use this file in place of the project\'s redoma.toml' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l profile -d 'Begin from this profile' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l agent -d 'Add what this agent needs' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l net -d 'The network, where no rule decides' -r -f -a "none\t'No network at all'
+deny\t'Only what a rule allows'
+ask\t'Ask the user'
+allow\t'Everything but what a rule denies'"
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l allow -d 'Allow connections to a host' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l read -d 'Allow reading a path' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l write -d 'Allow reading and writing a path' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l deny -d 'Deny a path or pattern, whatever else allows it' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l env -d 'Pass a variable, or set it' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l workspace -d 'Work on the project itself, or on a layer above it' -r -f -a "direct\t'The project itself'
+overlay\t'A layer above it, until `redoma changes apply`'"
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l memory -d 'Limit memory, such as 1GiB' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l cpus -d 'Limit processors, such as 1.5' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l pids -d 'Limit processes and threads' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l time -d 'End everything after this time, such as 30m' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l resolved -d 'Show what the layers come to, each line with where it comes from'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l undo -d 'Keep what `redoma undo` needs'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l no-undo -d 'Keep nothing for `redoma undo`'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from check" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from schema" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from schema" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from trust" -s y -l yes -d 'Do not ask'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from trust" -l forget -d 'Trust it no longer'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from trust" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from trust" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l policy -d 'Use this file in place of the project\'s redoma.toml' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l profile -d 'Begin from this profile' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l agent -d 'Add what this agent needs' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l net -d 'The network, where no rule decides' -r -f -a "none\t'No network at all'
+deny\t'Only what a rule allows'
+ask\t'Ask the user'
+allow\t'Everything but what a rule denies'"
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l allow -d 'Allow connections to a host' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l read -d 'Allow reading a path' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l write -d 'Allow reading and writing a path' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l deny -d 'Deny a path or pattern, whatever else allows it' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l env -d 'Pass a variable, or set it' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l workspace -d 'Work on the project itself, or on a layer above it' -r -f -a "direct\t'The project itself'
+overlay\t'A layer above it, until `redoma changes apply`'"
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l memory -d 'Limit memory, such as 1GiB' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l cpus -d 'Limit processors, such as 1.5' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l pids -d 'Limit processes and threads' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l time -d 'End everything after this time, such as 30m' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l undo -d 'Keep what `redoma undo` needs'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l no-undo -d 'Keep nothing for `redoma undo`'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from profiles" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from profiles" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from profiles" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from agents" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from agents" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from agents" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and not __fish_seen_subcommand_from list diff apply discard" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and not __fish_seen_subcommand_from list diff apply discard" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and not __fish_seen_subcommand_from list diff apply discard" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and not __fish_seen_subcommand_from list diff apply discard" -a "list" -d 'List what changed'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and not __fish_seen_subcommand_from list diff apply discard" -a "diff" -d 'Show the changes as a unified diff'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and not __fish_seen_subcommand_from list diff apply discard" -a "apply" -d 'Take changes over into the project'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and not __fish_seen_subcommand_from list diff apply discard" -a "discard" -d 'Throw the changes away'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from list" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from list" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from diff" -l path -d 'Only this path or pattern, relative to the project; may be repeated' -r
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from diff" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from diff" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from apply" -l path -d 'Only this path or pattern, relative to the project; may be repeated' -r
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from apply" -l force -d 'Overwrite this path although the project changed meanwhile; may be repeated' -r
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from apply" -s y -l yes -d 'Do not ask'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from apply" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from apply" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from discard" -s y -l yes -d 'Do not ask'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from discard" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand changes; and __fish_seen_subcommand_from discard" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand undo" -s n -l dry-run -d 'Only show what would be done'
+complete -c redoma -n "__fish_redoma_using_subcommand undo" -s y -l yes -d 'Do not ask'
+complete -c redoma -n "__fish_redoma_using_subcommand undo" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand undo" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand undo" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sessions" -s n -l limit -d 'Print at most this many' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sessions" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sessions" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sessions" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand log" -s f -l follow -d 'Go on printing until the session ends'
+complete -c redoma -n "__fish_redoma_using_subcommand log" -l json -d 'Print the record\'s lines as they are'
+complete -c redoma -n "__fish_redoma_using_subcommand log" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand log" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l tier -d 'The tier to attack; without it, what this machine has' -r -f -a "full\t'Namespaces, Landlock and seccomp'
+landlock\t'Landlock and seccomp'"
+complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l attempt -d 'Make one attempt, here and now; used inside' -r
+complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l stage -d 'What was set up for the attempt' -r
+complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand redteam" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand redteam" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand completions" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand man" -l out -d 'Write the pages of all commands into this folder instead' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand man" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand man" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand version" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand version" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand version" -s h -l help -d 'Print help'

@@ -1,0 +1,589 @@
+#compdef redoma
+
+autoload -U is-at-least
+
+_redoma() {
+    typeset -A opt_args
+    typeset -a _arguments_options
+    local ret=1
+
+    if is-at-least 5.2; then
+        _arguments_options=(-s -S -C)
+    else
+        _arguments_options=(-s -C)
+    fi
+
+    local context curcontext="$curcontext" state line
+    _arguments "${_arguments_options[@]}" : \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'-V[Print version]' \
+'--version[Print version]' \
+":: :_redoma_commands" \
+"*::: :->redoma" \
+&& ret=0
+    case $state in
+    (redoma)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:redoma-command-$line[1]:"
+        case $line[1] in
+            (run)
+_arguments "${_arguments_options[@]}" : \
+'--policy=[Use this file in place of the project'\''s redoma.toml]:FILE:_files' \
+'--profile=[Begin from this profile]:NAME:_default' \
+'--agent=[Add what this agent needs]:NAME:_default' \
+'--net=[The network, where no rule decides]:MODE:((none\:"No network at all"
+deny\:"Only what a rule allows"
+ask\:"Ask the user"
+allow\:"Everything but what a rule denies"))' \
+'*--allow=[Allow connections to a host]:HOST[:PORT]:_default' \
+'*--read=[Allow reading a path]:PATH:_files' \
+'*--write=[Allow reading and writing a path]:PATH:_files' \
+'*--deny=[Deny a path or pattern, whatever else allows it]:PATH:_files' \
+'*--env=[Pass a variable, or set it]:NAME[=VALUE]:_default' \
+'--workspace=[Work on the project itself, or on a layer above it]:KIND:((direct\:"The project itself"
+overlay\:"A layer above it, until \`redoma changes apply\`"))' \
+'--memory=[Limit memory, such as 1GiB]:SIZE:_default' \
+'--cpus=[Limit processors, such as 1.5]:N:_default' \
+'--pids=[Limit processes and threads]:N:_default' \
+'--time=[End everything after this time, such as 30m]:SPAN:_default' \
+'--tier=[Build exactly this tier, or refuse]:TIER:((full\:"Namespaces, Landlock and seccomp"
+landlock\:"Landlock and seccomp"))' \
+'--report=[Write a JSON report of the session to this file]:FILE:_files' \
+'--undo[Keep what \`redoma undo\` needs]' \
+'(--undo)--no-undo[Keep nothing for \`redoma undo\`]' \
+'--json[Print what would be said at the end as JSON on standard error]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::command -- The command and its arguments, or the name of an agent:_cmdambivalent' \
+&& ret=0
+;;
+(doctor)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'(--json)--fix-hints[Print only the commands that mend what is missing]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+(why)
+_arguments "${_arguments_options[@]}" : \
+'--tier=[The tier to answer for; without it, what this machine has]:TIER:((full\:"Namespaces, Landlock and seccomp"
+landlock\:"Landlock and seccomp"))' \
+'--policy=[Use this file in place of the project'\''s redoma.toml]:FILE:_files' \
+'--profile=[Begin from this profile]:NAME:_default' \
+'--agent=[Add what this agent needs]:NAME:_default' \
+'--net=[The network, where no rule decides]:MODE:((none\:"No network at all"
+deny\:"Only what a rule allows"
+ask\:"Ask the user"
+allow\:"Everything but what a rule denies"))' \
+'*--allow=[Allow connections to a host]:HOST[:PORT]:_default' \
+'*--read=[Allow reading a path]:PATH:_files' \
+'*--write=[Allow reading and writing a path]:PATH:_files' \
+'*--deny=[Deny a path or pattern, whatever else allows it]:PATH:_files' \
+'*--env=[Pass a variable, or set it]:NAME[=VALUE]:_default' \
+'--workspace=[Work on the project itself, or on a layer above it]:KIND:((direct\:"The project itself"
+overlay\:"A layer above it, until \`redoma changes apply\`"))' \
+'--memory=[Limit memory, such as 1GiB]:SIZE:_default' \
+'--cpus=[Limit processors, such as 1.5]:N:_default' \
+'--pids=[Limit processes and threads]:N:_default' \
+'--time=[End everything after this time, such as 30m]:SPAN:_default' \
+'--json[Print JSON]' \
+'--undo[Keep what \`redoma undo\` needs]' \
+'(--undo)--no-undo[Keep nothing for \`redoma undo\`]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':action -- What would be done:(read write exec connect env)' \
+':target -- The path, the program, HOST\[\:PORT\] or the variable:_default' \
+&& ret=0
+;;
+(allow)
+_arguments "${_arguments_options[@]}" : \
+'--project[Change the project'\''s redoma.toml (the default in a project)]' \
+'--user[Change the user'\''s policy]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':target -- read\:PATH, write\:PATH, env\:NAME, HOST\[\:PORT\], or a bare path to read:_default' \
+&& ret=0
+;;
+(deny)
+_arguments "${_arguments_options[@]}" : \
+'--project[Change the project'\''s redoma.toml (the default in a project)]' \
+'--user[Change the user'\''s policy]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':target -- read\:PATH, write\:PATH, env\:NAME, HOST\[\:PORT\], or a bare path to read:_default' \
+&& ret=0
+;;
+(policy)
+_arguments "${_arguments_options[@]}" : \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+":: :_redoma__subcmd__policy_commands" \
+"*::: :->policy" \
+&& ret=0
+
+    case $state in
+    (policy)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:redoma-policy-command-$line[1]:"
+        case $line[1] in
+            (init)
+_arguments "${_arguments_options[@]}" : \
+'--profile=[Begin from this profile]:NAME:_default' \
+'--agent=[Add the preset of this agent]:NAME:_default' \
+'--user[Write the user'\''s policy, not the project'\''s redoma.toml]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+(show)
+_arguments "${_arguments_options[@]}" : \
+'--policy=[Use this file in place of the project'\''s redoma.toml]:FILE:_files' \
+'--profile=[Begin from this profile]:NAME:_default' \
+'--agent=[Add what this agent needs]:NAME:_default' \
+'--net=[The network, where no rule decides]:MODE:((none\:"No network at all"
+deny\:"Only what a rule allows"
+ask\:"Ask the user"
+allow\:"Everything but what a rule denies"))' \
+'*--allow=[Allow connections to a host]:HOST[:PORT]:_default' \
+'*--read=[Allow reading a path]:PATH:_files' \
+'*--write=[Allow reading and writing a path]:PATH:_files' \
+'*--deny=[Deny a path or pattern, whatever else allows it]:PATH:_files' \
+'*--env=[Pass a variable, or set it]:NAME[=VALUE]:_default' \
+'--workspace=[Work on the project itself, or on a layer above it]:KIND:((direct\:"The project itself"
+overlay\:"A layer above it, until \`redoma changes apply\`"))' \
+'--memory=[Limit memory, such as 1GiB]:SIZE:_default' \
+'--cpus=[Limit processors, such as 1.5]:N:_default' \
+'--pids=[Limit processes and threads]:N:_default' \
+'--time=[End everything after this time, such as 30m]:SPAN:_default' \
+'--resolved[Show what the layers come to, each line with where it comes from]' \
+'--json[Print JSON]' \
+'--undo[Keep what \`redoma undo\` needs]' \
+'(--undo)--no-undo[Keep nothing for \`redoma undo\`]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
+(check)
+_arguments "${_arguments_options[@]}" : \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'::file -- The file; without it, every layer that applies here:_files' \
+&& ret=0
+;;
+(schema)
+_arguments "${_arguments_options[@]}" : \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+(trust)
+_arguments "${_arguments_options[@]}" : \
+'-y[Do not ask]' \
+'--yes[Do not ask]' \
+'(-y --yes)--forget[Trust it no longer]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'::file -- The file; without it, the project'\''s redoma.toml:_files' \
+&& ret=0
+;;
+(diff)
+_arguments "${_arguments_options[@]}" : \
+'--policy=[Use this file in place of the project'\''s redoma.toml]:FILE:_files' \
+'--profile=[Begin from this profile]:NAME:_default' \
+'--agent=[Add what this agent needs]:NAME:_default' \
+'--net=[The network, where no rule decides]:MODE:((none\:"No network at all"
+deny\:"Only what a rule allows"
+ask\:"Ask the user"
+allow\:"Everything but what a rule denies"))' \
+'*--allow=[Allow connections to a host]:HOST[:PORT]:_default' \
+'*--read=[Allow reading a path]:PATH:_files' \
+'*--write=[Allow reading and writing a path]:PATH:_files' \
+'*--deny=[Deny a path or pattern, whatever else allows it]:PATH:_files' \
+'*--env=[Pass a variable, or set it]:NAME[=VALUE]:_default' \
+'--workspace=[Work on the project itself, or on a layer above it]:KIND:((direct\:"The project itself"
+overlay\:"A layer above it, until \`redoma changes apply\`"))' \
+'--memory=[Limit memory, such as 1GiB]:SIZE:_default' \
+'--cpus=[Limit processors, such as 1.5]:N:_default' \
+'--pids=[Limit processes and threads]:N:_default' \
+'--time=[End everything after this time, such as 30m]:SPAN:_default' \
+'--json[Print JSON]' \
+'--undo[Keep what \`redoma undo\` needs]' \
+'(--undo)--no-undo[Keep nothing for \`redoma undo\`]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'::file -- Compare with this file as the project'\''s policy; without it, with the profile alone:_files' \
+&& ret=0
+;;
+(profiles)
+_arguments "${_arguments_options[@]}" : \
+'()--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'::name -- Print this one as it is written:_default' \
+&& ret=0
+;;
+(agents)
+_arguments "${_arguments_options[@]}" : \
+'()--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'::name -- Print this one as it is written:_default' \
+&& ret=0
+;;
+        esac
+    ;;
+esac
+;;
+(changes)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'::session -- The session, or the beginning of its id; without it, the newest here:_default' \
+":: :_redoma__subcmd__changes_commands" \
+"*::: :->changes" \
+&& ret=0
+
+    case $state in
+    (changes)
+        words=($line[2] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:redoma-changes-command-$line[2]:"
+        case $line[2] in
+            (list)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'::session -- The session, or the beginning of its id; without it, the newest here:_default' \
+&& ret=0
+;;
+(diff)
+_arguments "${_arguments_options[@]}" : \
+'*--path=[Only this path or pattern, relative to the project; may be repeated]:PATH:_default' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'::session -- The session, or the beginning of its id; without it, the newest here:_default' \
+&& ret=0
+;;
+(apply)
+_arguments "${_arguments_options[@]}" : \
+'*--path=[Only this path or pattern, relative to the project; may be repeated]:PATH:_default' \
+'*--force=[Overwrite this path although the project changed meanwhile; may be repeated]:PATH:_default' \
+'-y[Do not ask]' \
+'--yes[Do not ask]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'::session -- The session, or the beginning of its id; without it, the newest here:_default' \
+&& ret=0
+;;
+(discard)
+_arguments "${_arguments_options[@]}" : \
+'-y[Do not ask]' \
+'--yes[Do not ask]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'::session -- The session, or the beginning of its id; without it, the newest here:_default' \
+&& ret=0
+;;
+        esac
+    ;;
+esac
+;;
+(undo)
+_arguments "${_arguments_options[@]}" : \
+'-n[Only show what would be done]' \
+'--dry-run[Only show what would be done]' \
+'-y[Do not ask]' \
+'--yes[Do not ask]' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'::session -- The session, or the beginning of its id; without it, the newest here:_default' \
+&& ret=0
+;;
+(sessions)
+_arguments "${_arguments_options[@]}" : \
+'-n+[Print at most this many]:N:_default' \
+'--limit=[Print at most this many]:N:_default' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+(log)
+_arguments "${_arguments_options[@]}" : \
+'-f[Go on printing until the session ends]' \
+'--follow[Go on printing until the session ends]' \
+'--json[Print the record'\''s lines as they are]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'::session -- The session, or the beginning of its id; without it, the newest:_default' \
+&& ret=0
+;;
+(redteam)
+_arguments "${_arguments_options[@]}" : \
+'--tier=[The tier to attack; without it, what this machine has]:TIER:((full\:"Namespaces, Landlock and seccomp"
+landlock\:"Landlock and seccomp"))' \
+'--attempt=[Make one attempt, here and now; used inside]:NAME:_default' \
+'--stage=[What was set up for the attempt]:JSON:_default' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
+(completions)
+_arguments "${_arguments_options[@]}" : \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':shell -- The shell:(bash elvish fish powershell zsh)' \
+&& ret=0
+;;
+(man)
+_arguments "${_arguments_options[@]}" : \
+'()--out=[Write the pages of all commands into this folder instead]:DIR:_files' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'*::command -- The command, such as `run` or `policy show`; without it, redoma itself:_default' \
+&& ret=0
+;;
+(version)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+        esac
+    ;;
+esac
+}
+
+(( $+functions[_redoma_commands] )) ||
+_redoma_commands() {
+    local commands; commands=(
+'run:Run a command, or a known agent by its name alone, under the bell' \
+'doctor:Say what this machine can enforce, and what is missing' \
+'why:Say whether something is allowed, by which rule, and the smallest change that would decide otherwise' \
+'allow:Allow TARGET in the policy file; comments stay' \
+'deny:Deny TARGET in the policy file; comments stay' \
+'policy:Make, show, check and trust policies' \
+'changes:See and take over what a session with an overlay workspace changed' \
+'undo:Bring the project back to how it was before a session' \
+'sessions:List the sessions, newest first' \
+'log:Show what a session did' \
+'redteam:Attack the boundary from inside, harmlessly, and show what stopped each attempt' \
+'completions:Print the completion script of a shell' \
+'man:Print a manual page' \
+'version:Print the version' \
+    )
+    _describe -t commands 'redoma commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__allow_commands] )) ||
+_redoma__subcmd__allow_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma allow commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__changes_commands] )) ||
+_redoma__subcmd__changes_commands() {
+    local commands; commands=(
+'list:List what changed' \
+'diff:Show the changes as a unified diff' \
+'apply:Take changes over into the project' \
+'discard:Throw the changes away' \
+    )
+    _describe -t commands 'redoma changes commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__changes__subcmd__apply_commands] )) ||
+_redoma__subcmd__changes__subcmd__apply_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma changes apply commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__changes__subcmd__diff_commands] )) ||
+_redoma__subcmd__changes__subcmd__diff_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma changes diff commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__changes__subcmd__discard_commands] )) ||
+_redoma__subcmd__changes__subcmd__discard_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma changes discard commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__changes__subcmd__list_commands] )) ||
+_redoma__subcmd__changes__subcmd__list_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma changes list commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__completions_commands] )) ||
+_redoma__subcmd__completions_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma completions commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__deny_commands] )) ||
+_redoma__subcmd__deny_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma deny commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__doctor_commands] )) ||
+_redoma__subcmd__doctor_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma doctor commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__log_commands] )) ||
+_redoma__subcmd__log_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma log commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__man_commands] )) ||
+_redoma__subcmd__man_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma man commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__policy_commands] )) ||
+_redoma__subcmd__policy_commands() {
+    local commands; commands=(
+'init:Write a commented policy to begin from' \
+'show:Show the policy files, or what they come to' \
+'check:Check a policy file' \
+'schema:Print the JSON schema of policy files, for editors' \
+'trust:Trust the exact content of a policy file, so that it may widen' \
+'diff:Show what two policies do differently' \
+'profiles:List the built-in profiles' \
+'agents:List the agents with a preset' \
+    )
+    _describe -t commands 'redoma policy commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__policy__subcmd__agents_commands] )) ||
+_redoma__subcmd__policy__subcmd__agents_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma policy agents commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__policy__subcmd__check_commands] )) ||
+_redoma__subcmd__policy__subcmd__check_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma policy check commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__policy__subcmd__diff_commands] )) ||
+_redoma__subcmd__policy__subcmd__diff_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma policy diff commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__policy__subcmd__init_commands] )) ||
+_redoma__subcmd__policy__subcmd__init_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma policy init commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__policy__subcmd__profiles_commands] )) ||
+_redoma__subcmd__policy__subcmd__profiles_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma policy profiles commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__policy__subcmd__schema_commands] )) ||
+_redoma__subcmd__policy__subcmd__schema_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma policy schema commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__policy__subcmd__show_commands] )) ||
+_redoma__subcmd__policy__subcmd__show_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma policy show commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__policy__subcmd__trust_commands] )) ||
+_redoma__subcmd__policy__subcmd__trust_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma policy trust commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__redteam_commands] )) ||
+_redoma__subcmd__redteam_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma redteam commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__run_commands] )) ||
+_redoma__subcmd__run_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma run commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sessions_commands] )) ||
+_redoma__subcmd__sessions_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sessions commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__undo_commands] )) ||
+_redoma__subcmd__undo_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma undo commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__version_commands] )) ||
+_redoma__subcmd__version_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma version commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__why_commands] )) ||
+_redoma__subcmd__why_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma why commands' commands "$@"
+}
+
+if [ "$funcstack[1]" = "_redoma" ]; then
+    _redoma "$@"
+else
+    compdef _redoma redoma
+fi
