@@ -67,8 +67,11 @@ pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Look for what a killed run could have left behind, and remove it
+    #[arg(long)]
+    pub(crate) gc: bool,
     /// Print only the commands that mend what is missing
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "gc"])]
     pub(crate) fix_hints: bool,
 }
 
@@ -121,6 +124,9 @@ pub(crate) struct SessionsArgs {
     /// Print at most this many
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) limit: Option<usize>,
+    /// Check the whole record instead: order, hashes and signatures
+    #[arg(long, conflicts_with = "limit")]
+    pub(crate) verify: bool,
 }
 
 /// Show what a session did

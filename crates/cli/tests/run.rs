@@ -124,3 +124,29 @@ fn a_home_folder_is_no_project() {
     assert_eq!(output.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&output.stderr).contains("too wide"));
 }
+
+#[test]
+fn the_record_is_sound_until_somebody_touches_it() {
+    let user = User::new();
+    user.say(&["run", "--net", "none", "--", "true"]);
+    let sound = user.say(&["sessions", "--verify"]);
+    assert!(sound.starts_with("exit 0") && sound.contains("1 sessions"), "{sound}");
+    let logs = std::fs::read_dir(user.root.join("redoma/state/audit")).unwrap().flatten();
+    let log = logs.map(|entry| entry.path()).find(|path| path.file_stem().unwrap().len() == 10).unwrap();
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, text.replacen("true", "tree", 1)).unwrap();
+    let touched = user.say(&["sessions", "--verify"]);
+    assert!(touched.starts_with("exit 1") && touched.contains("wrong: "), "{touched}");
+}
+
+#[test]
+fn a_run_leaves_nothing_over() {
+    let user = User::new();
+    user.say(&["run", "--net", "none", "--", "true"]);
+    user.say(&["run", "--tier", "landlock", "--net", "none", "--", "true"]);
+    let output = user.command(&["doctor", "--gc", "--json"]).output().unwrap();
+    let left: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ours =
+        |one: &&serde_json::Value| one["path"].as_str().unwrap().starts_with(user.root.to_str().unwrap());
+    assert_eq!(left.as_array().unwrap().iter().filter(ours).count(), 0, "{left}");
+}

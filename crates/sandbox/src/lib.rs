@@ -8,6 +8,7 @@ mod held;
 pub mod homes;
 mod keeper;
 mod kept;
+pub mod leftovers;
 pub mod machine;
 mod manager;
 mod native;

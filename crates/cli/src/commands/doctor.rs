@@ -1,7 +1,10 @@
 //! `redoma doctor`: what this machine can enforce, what is missing, and how to get it.
 
 use clap::builder::styling::Style;
+use redoma_audit::escape::printable;
+use redoma_jail::limits::{By, Enforced, Leftover, LeftoverKind, Limits, Wanted};
 use redoma_jail::{LANDLOCK_TIER_ABI, Missing, Probes, Tier};
+use redoma_sandbox::homes::Homes;
 use serde::Serialize;
 
 use crate::args::DoctorArgs;
@@ -29,6 +32,9 @@ struct Check {
 
 /// Probes and reports. Exits with 1 when nothing could be started here.
 pub(crate) fn doctor(args: &DoctorArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    if args.gc {
+        return gc(args.json, printer);
+    }
     let report = Report::new(&Probes::run());
     match args {
         DoctorArgs { json: true, .. } => printer.json(&report)?,
@@ -36,6 +42,30 @@ pub(crate) fn doctor(args: &DoctorArgs, printer: &Printer) -> anyhow::Result<Exi
         _ => report.tell(printer)?,
     }
     Ok(if report.tier.is_some() { Exit::OK } else { Exit::FAILED })
+}
+
+/// Removes what dead sessions left. Exits with 1 when something could not be removed.
+fn gc(json: bool, printer: &Printer) -> anyhow::Result<Exit> {
+    let left = redoma_sandbox::leftovers::gc(&Homes::from_env()?, false)?;
+    if json {
+        printer.json(&left)?;
+    } else if left.is_empty() {
+        printer.line("nothing is left over")?;
+    } else {
+        let mut table = Table::default();
+        left.iter().for_each(|one| table.row(leftover_cells(one)));
+        printer.line(table.render())?;
+    }
+    Ok(if left.iter().all(|one| one.removed) { Exit::OK } else { Exit::FAILED })
+}
+
+fn leftover_cells(left: &Leftover) -> [(Style, String); 3] {
+    let (style, mark) = if left.removed { (GOOD, "removed") } else { (BAD, "could not be removed") };
+    let kind = match left.kind {
+        LeftoverKind::Cgroup => "cgroup",
+        LeftoverKind::Folder => "folder",
+    };
+    [(style, mark.to_owned()), (BOLD, kind.to_owned()), (Style::new(), printable(&left.path).into_owned())]
 }
 
 // === impl Report ===
@@ -48,7 +78,7 @@ impl Report {
             version: env!("CARGO_PKG_VERSION"),
             kernel,
             tier: probes.best_tier().map(|tier| super::tier::of_jail(tier).to_string()),
-            checks: checks(probes),
+            checks: checks(probes).into_iter().chain(limits(probes)).collect(),
         }
     }
 
@@ -121,4 +151,34 @@ fn checks(probes: &Probes) -> Vec<Check> {
             missing: probes.overlay.clone().err(),
         },
     ]
+}
+
+/// What each limit would be enforced by here, in the tier that commands run in.
+fn limits(probes: &Probes) -> Vec<Check> {
+    let Some(tier) = probes.best_tier() else { return Vec::new() };
+    let wanted = Wanted {
+        cpus: Some(1.0),
+        memory: Some(1 << 30),
+        pids: Some(64),
+        disk: Some(1 << 30),
+        ..Wanted::default()
+    };
+    Limits::foresee(&wanted, tier).iter().map(limit).collect()
+}
+
+fn limit(enforced: &Enforced) -> Check {
+    let by = match enforced.by {
+        By::Cgroup2 => "by cgroup version 2",
+        By::Cgroup1 => "by cgroup version 1",
+        By::Rlimit => "by rlimit",
+        By::Timer => "by the keeper's clock",
+        By::Tmpfs => "by the size of private folders",
+        By::Nothing => "by nothing",
+    };
+    let missing = enforced.caveat.as_ref().map(|why| Missing {
+        what: format!("full limit on {}", enforced.limit.name()),
+        why: why.clone(),
+        hint: "systemd-run --user --scope -p Delegate=yes redoma run …".to_owned(),
+    });
+    Check { name: enforced.limit.name(), found: format!("limited {by}"), needed: false, missing }
 }

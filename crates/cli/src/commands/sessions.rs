@@ -1,15 +1,16 @@
 //! `redoma sessions`: what ran, newest first.
 
 use clap::builder::styling::Style;
+use redoma_audit::escape::printable;
 use redoma_audit::event::SessionMeta;
-use redoma_audit::{SessionState, SessionSummary};
+use redoma_audit::{SessionState, SessionSummary, Store};
 use serde::Serialize;
 
 use super::log::describe::{outcome, seconds};
 use super::record;
 use crate::args::SessionsArgs;
 use crate::exit::Exit;
-use crate::printer::{BAD, BOLD, DIM, GOOD, Printer, Table, WARN};
+use crate::printer::{BAD, BOLD, DIM, GOOD, Printer, Table, WARN, paint};
 
 #[derive(Serialize)]
 struct Row<'a> {
@@ -24,6 +25,9 @@ struct Row<'a> {
 /// Lists sessions.
 pub(crate) fn sessions(args: &SessionsArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let store = record::open()?;
+    if args.verify {
+        return verify(&store, args.json, printer);
+    }
     let newest = store.sessions()?.take(args.limit.unwrap_or(usize::MAX));
     let sessions = newest.collect::<Result<Vec<_>, _>>()?;
     if args.json {
@@ -37,6 +41,43 @@ pub(crate) fn sessions(args: &SessionsArgs, printer: &Printer) -> anyhow::Result
         printer.line(table.render())?;
     }
     Ok(Exit::OK)
+}
+
+#[derive(Serialize)]
+struct Verified {
+    sessions: u64,
+    records: u64,
+    bytes: u64,
+    keys: Vec<String>,
+    findings: Vec<String>,
+}
+
+/// Checks the whole record. Exits with 1 when something is wrong with it.
+fn verify(store: &Store, json: bool, printer: &Printer) -> anyhow::Result<Exit> {
+    let report = store.verify()?;
+    let findings: Vec<_> = report.findings.iter().map(ToString::to_string).collect();
+    let sound = findings.is_empty();
+    let verified = Verified {
+        sessions: report.sessions,
+        records: report.records,
+        bytes: report.bytes,
+        keys: report.keys,
+        findings,
+    };
+    if json {
+        printer.json(&verified)?;
+    } else {
+        let Verified { sessions, records, keys, findings, .. } = verified;
+        findings.iter().try_for_each(|finding| {
+            printer.line(format_args!("{} {}", paint(BAD, "wrong:"), printable(finding)))
+        })?;
+        let verdict = if sound { paint(GOOD, "sound:") } else { paint(BAD, "not sound:") };
+        printer.line(format_args!(
+            "{verdict} {sessions} sessions, {records} records, signed with {}",
+            keys.join(", ")
+        ))?;
+    }
+    Ok(if sound { Exit::OK } else { Exit::FAILED })
 }
 
 fn row(session: &SessionSummary) -> Row<'_> {
