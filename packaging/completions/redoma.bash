@@ -239,7 +239,7 @@ _redoma() {
             return 0
             ;;
         redoma__subcmd__doctor)
-            opts="-q -h --json --fix-hints --quiet --help"
+            opts="-q -h --json --gc --fix-hints --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -679,7 +679,7 @@ _redoma() {
             return 0
             ;;
         redoma__subcmd__sessions)
-            opts="-n -q -h --json --limit --quiet --help"
+            opts="-n -q -h --json --limit --verify --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

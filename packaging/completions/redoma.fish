@@ -68,6 +68,7 @@ complete -c redoma -n "__fish_redoma_using_subcommand run" -l json -d 'Print wha
 complete -c redoma -n "__fish_redoma_using_subcommand run" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c redoma -n "__fish_redoma_using_subcommand doctor" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand doctor" -l gc -d 'Look for what a killed run could have left behind, and remove it'
 complete -c redoma -n "__fish_redoma_using_subcommand doctor" -l fix-hints -d 'Print only the commands that mend what is missing'
 complete -c redoma -n "__fish_redoma_using_subcommand doctor" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand doctor" -s h -l help -d 'Print help'
@@ -208,6 +209,7 @@ complete -c redoma -n "__fish_redoma_using_subcommand undo" -s q -l quiet -d 'Sa
 complete -c redoma -n "__fish_redoma_using_subcommand undo" -s h -l help -d 'Print help'
 complete -c redoma -n "__fish_redoma_using_subcommand sessions" -s n -l limit -d 'Print at most this many' -r
 complete -c redoma -n "__fish_redoma_using_subcommand sessions" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sessions" -l verify -d 'Check the whole record instead: order, hashes and signatures'
 complete -c redoma -n "__fish_redoma_using_subcommand sessions" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand sessions" -s h -l help -d 'Print help'
 complete -c redoma -n "__fish_redoma_using_subcommand log" -s f -l follow -d 'Go on printing until the session ends'

@@ -66,7 +66,8 @@ landlock\:"Landlock and seccomp"))' \
 (doctor)
 _arguments "${_arguments_options[@]}" : \
 '--json[Print JSON]' \
-'(--json)--fix-hints[Print only the commands that mend what is missing]' \
+'--gc[Look for what a killed run could have left behind, and remove it]' \
+'(--json --gc)--fix-hints[Print only the commands that mend what is missing]' \
 '-q[Say nothing beside the answer but errors]' \
 '--quiet[Say nothing beside the answer but errors]' \
 '-h[Print help]' \
@@ -353,6 +354,7 @@ _arguments "${_arguments_options[@]}" : \
 '-n+[Print at most this many]:N:_default' \
 '--limit=[Print at most this many]:N:_default' \
 '--json[Print JSON]' \
+'(-n --limit)--verify[Check the whole record instead\: order, hashes and signatures]' \
 '-q[Say nothing beside the answer but errors]' \
 '--quiet[Say nothing beside the answer but errors]' \
 '-h[Print help]' \
