@@ -69,7 +69,10 @@ fn what_was_denied_is_summed_up_unless_quiet() {
     let args: Vec<&str> = ["run"].iter().chain(&cat).copied().collect();
     let shown = user.say(&args);
     assert!(!shown.contains("verysecret"), "{shown}");
-    assert!(shown.contains("denied: [ROOT]/project/.env") && shown.contains("without"), "{shown}");
+    assert!(
+        shown.contains("denied: [ROOT]/project/.env") && shown.contains("redoma allow 'rule:**/.env*'"),
+        "{shown}"
+    );
     let quiet: Vec<&str> = ["run", "-q"].iter().chain(&cat).copied().collect();
     assert!(!user.say(&quiet).contains("denied"));
 }

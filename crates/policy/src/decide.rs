@@ -159,17 +159,14 @@ impl Verdict {
         self.unless(SmallestChange::Command(format!("redoma allow {}", shell_word(target))))
     }
 
-    /// For a deny or protect rule: a rule of a built-in profile can be left out by name, one that somebody wrote has
-    /// to be taken back where it was written.
+    /// For a deny or protect rule: an entry of a built-in file can be left out by its text, one that somebody wrote has
+    /// to be taken back where it was written. What Redoma itself adds (no line) stays.
     fn unless_lifted(self, origin: &Origin) -> Self {
-        let change = match origin.layer {
-            Layer::Builtin if !origin.text.is_empty() => SmallestChange::Add {
-                section: "filesystem",
-                line: format!("without = [{}]", toml::Value::String(origin.text.to_string())),
-            },
-            _ => SmallestChange::Remove(origin.clone()),
-        };
-        self.unless(change)
+        match origin.layer {
+            Layer::Builtin if origin.line.is_some() => self.unless_allowed(&format!("rule:{}", origin.text)),
+            Layer::Builtin => self,
+            _ => self.unless(SmallestChange::Remove(origin.clone())),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value};
 use crate::{HostPattern, NamePattern};
 
 /// What is allowed or denied. Its text form is what the commands take: `read:PATH`, `write:PATH`, `env:NAME`,
-/// `HOST[:PORT]`; a bare path (with a `/` in it, or beginning with `.` or `~`) means reading it.
+/// `rule:TEXT`, `HOST[:PORT]`; a bare path (with a `/` in it, or beginning with `.` or `~`) means reading it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Read a path.
@@ -18,6 +18,8 @@ pub enum Target {
     Write(String),
     /// Have a variable.
     Env(NamePattern),
+    /// Do what an entry of the built-in profile or preset forbids; its text is as it is written there.
+    Rule(String),
     /// Connect.
     Host {
         /// To which hosts.
@@ -80,6 +82,7 @@ pub fn allow(text: &str, target: &Target) -> Result<String, EditError> {
             remove(policy, DENY_ENV, name.as_str())?;
             add(policy, PASS, name.as_str())
         }
+        Target::Rule(entry) => add(policy, WITHOUT, entry),
         Target::Host { host, port } => add_rule(policy, host, *port, "inspect"),
     })
 }
@@ -100,16 +103,9 @@ pub fn deny(text: &str, target: &Target) -> Result<String, EditError> {
             remove(policy, PASS, name.as_str())?;
             add(policy, DENY_ENV, name.as_str())
         }
+        Target::Rule(entry) => remove(policy, WITHOUT, entry),
         Target::Host { host, port } => add_rule(policy, host, *port, "deny"),
     })
-}
-
-/// Leaves an entry of the built-in profile or preset out; `entry` is as it is written there.
-///
-/// # Errors
-/// When the text is no policy.
-pub fn without(text: &str, entry: &str) -> Result<String, EditError> {
-    edit(text, |policy| add(policy, WITHOUT, entry))
 }
 
 fn edit(
@@ -263,6 +259,9 @@ impl FromStr for Target {
             let name = NamePattern::try_from(name.to_owned()).map_err(|error| refuse(error.to_string()))?;
             return Ok(Self::Env(name));
         }
+        if let Some(entry) = text.strip_prefix("rule:").filter(|entry| !entry.is_empty()) {
+            return Ok(Self::Rule(entry.to_owned()));
+        }
         if text.contains('/') || text.starts_with(['.', '~']) {
             return Ok(Self::Read(text.to_owned()));
         }
@@ -280,6 +279,7 @@ impl fmt::Display for Target {
             Self::Read(path) => write!(f, "read:{path}"),
             Self::Write(path) => write!(f, "write:{path}"),
             Self::Env(name) => write!(f, "env:{}", name.as_str()),
+            Self::Rule(entry) => write!(f, "rule:{entry}"),
             Self::Host { host, port: None } => host.fmt(f),
             Self::Host { host: HostPattern::Address(address), port: Some(port) } if address.is_ipv6() => {
                 write!(f, "[{address}]:{port}")

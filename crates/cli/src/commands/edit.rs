@@ -182,6 +182,6 @@ fn ask(policy: &ResolvedPolicy, target: &Target, settings: &Settings) -> Option<
             let port = port.map_or(443, std::num::NonZeroU16::get);
             Some(policy.decide(&Question::Connect { host: host.as_str(), port }, Tier::Full))
         }
-        Target::Host { .. } => None,
+        Target::Host { .. } | Target::Rule(_) => None,
     }
 }

@@ -262,8 +262,8 @@ fn what_a_built_in_rule_hides_can_be_named_and_left_out() {
     let policy = machine().resolve(&[], &CommandLine::default());
     let verdict = policy.decide(&Question::Read(Path::new("/home/u/p/.env")), Tier::Full);
     let change = verdict.change.unwrap();
-    assert_eq!(change.to_string(), "add `without = [\"**/.env*\"]` under [filesystem] in your policy");
-    let SmallestChange::Add { line, .. } = change else { panic!("{change:?}") };
-    let lifted = machine().resolve(&[user(&format!("[filesystem]\n{line}"))], &CommandLine::default());
+    assert_eq!(change.to_string(), "redoma allow 'rule:**/.env*'");
+    let text = crate::edit::allow("", &"rule:**/.env*".parse().unwrap()).unwrap();
+    let lifted = machine().resolve(&[user(&text)], &CommandLine::default());
     assert_eq!(lifted.decide(&Question::Read(Path::new("/home/u/p/.env")), Tier::Full).effect, Effect::Allow);
 }

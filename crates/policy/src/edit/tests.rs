@@ -61,7 +61,7 @@ fn what_comes_out_is_a_policy_that_says_so() {
     let mut text = POLICY.to_owned();
     for one in targets {
         text = allow(&text, &target(one)).unwrap();
-        text = without(&text, "~/.ssh/").unwrap();
+        text = allow(&text, &target("rule:~/.ssh/")).unwrap();
     }
     let machine = Machine::with(&["/srv/a", "/srv/b", "/srv/c", "/srv/b c"]);
     let policy = machine.resolve(&[user(&text)], &CommandLine::default());
@@ -70,6 +70,18 @@ fn what_comes_out_is_a_policy_that_says_so() {
     let connect = crate::Question::Connect { host: "a.example.org", port: 8443 };
     assert_eq!(policy.decide(&connect, crate::Tier::Full).effect, crate::Effect::Allow);
     assert!(text.starts_with("# mine\n") && text.contains("# as ever") && text.contains("# hosts"));
+}
+
+#[test]
+fn a_built_in_rule_is_left_out_and_taken_back_in() {
+    let out = allow(POLICY, &target("rule:**/.env*")).unwrap();
+    let machine = Machine::with(&["/srv/a", "/srv/b"]);
+    let read = |text: &str| {
+        let policy = machine.resolve(&[user(text)], &CommandLine::default());
+        policy.decide(&crate::Question::Read("/home/u/p/.env".as_ref()), crate::Tier::Full).effect
+    };
+    assert_eq!(read(&out), crate::Effect::Allow);
+    assert_eq!(read(&deny(&out, &target("rule:**/.env*")).unwrap()), crate::Effect::Deny);
 }
 
 #[test]
@@ -83,8 +95,15 @@ fn denying_is_heard() {
 
 #[test]
 fn targets_survive_their_text_form() {
-    for text in ["read:/a b", "write:~/x", "env:A_*", "example.com", "*.example.com:443", "[2001:db8::1]:22"]
-    {
+    for text in [
+        "read:/a b",
+        "write:~/x",
+        "rule:**/.env*",
+        "env:A_*",
+        "example.com",
+        "*.example.com:443",
+        "[2001:db8::1]:22",
+    ] {
         assert_eq!(target(text).to_string(), text);
     }
     assert_eq!(target("./x"), Target::Read("./x".into()));
