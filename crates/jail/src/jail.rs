@@ -164,7 +164,8 @@ impl Jail {
         redoma_sys::children_usage()
     }
 
-    fn finish(&mut self) {
+    /// As [`Self::end`], for a caller that still needs the rest of this value.
+    pub fn finish(&mut self) {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }

@@ -4,24 +4,16 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use redoma_jail::{Ending, Event, Jail};
+use redoma_jail::{Event, Jail};
 use redoma_sys::{Errno, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 
 use crate::error::RunError;
 use crate::held::Held;
+use crate::manager::RunEnd;
 use crate::quarantine::{Quarantined, Watch};
 use crate::terminal::{Relay, Wants};
-
-/// How the command's life ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// By itself.
-    Command(Ending),
-    /// The time limit ended it.
-    TimedOut,
-}
 
 /// What happens while a command runs, for the record.
 pub(crate) enum News {
@@ -67,9 +59,9 @@ impl Keeper<'_> {
     pub(crate) fn watch_over(
         &mut self,
         tell: &mut dyn FnMut(News) -> Result<(), RunError>,
-    ) -> Result<End, RunError> {
+    ) -> Result<RunEnd, RunError> {
         loop {
-            let Some(ready) = self.wait()? else { return Ok(End::TimedOut) };
+            let Some(ready) = self.wait()? else { return Ok(RunEnd::TimedOut) };
             if let Some(relay) = &mut self.relay {
                 relay.pump(ready.relay);
             }
@@ -84,7 +76,7 @@ impl Keeper<'_> {
             }
             if ready.event {
                 match self.jail.event()? {
-                    Some(Event::Ended(ending)) => return Ok(End::Command(ending)),
+                    Some(Event::Ended(ending)) => return Ok(RunEnd::Command(ending)),
                     Some(Event::Stopped) => self.stop_along(),
                     None => return Err(RunError::Jail(redoma_jail::JailError::Gone)),
                 }

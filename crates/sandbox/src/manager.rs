@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use redoma_audit::{SessionId, Store};
+use redoma_jail::limits::{Hit, Leftover, Scraps};
 use redoma_jail::{Ending, Enforced};
 use redoma_policy::{Action, NetworkDefault, Origin, ResolvedPolicy, Tier};
 
 use crate::error::RunError;
+use crate::folder;
 use crate::homes::Homes;
 use crate::machine;
 use crate::native;
@@ -51,6 +53,8 @@ pub struct RunOutcome {
     pub hidden: Vec<(PathBuf, Origin)>,
     /// Protected paths that appeared and were moved away.
     pub quarantined: Vec<Quarantined>,
+    /// Limits that were reached.
+    pub hits: Vec<Hit>,
     /// From the first step to the last process's end.
     pub wall: Duration,
     /// Processor time and memory.
@@ -83,6 +87,12 @@ impl Manager {
     /// A manager of what is kept in `homes`.
     pub fn new(homes: Homes) -> Self {
         Self { homes }
+    }
+
+    /// Finds what killed keepers have left, and removes it unless `dry_run`. What a living session holds stays.
+    pub fn gc(&self, dry_run: bool) -> Vec<Leftover> {
+        let places = Scraps { folders: vec![self.homes.run().to_owned()], remove: folder::remove };
+        redoma_jail::limits::gc(&places, dry_run)
     }
 
     /// Creates a sandbox, runs the command in it on the caller's streams, and destroys it.

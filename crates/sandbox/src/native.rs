@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use redoma_audit::SessionId;
 use redoma_audit::event::{Outcome, Usage};
-use redoma_jail::{Blueprint, Canary, Ending, Exec, Identity, Jail};
+use redoma_jail::limits::{self, Claim, Limits, Scraps, Wanted};
+use redoma_jail::{Blueprint, Canary, Enforced, Exec, Identity, Jail};
 use redoma_policy::{Access, ResolvedPolicy, Tier, Workspace};
 
 use crate::decoy::Seed;
@@ -16,11 +17,11 @@ use crate::error::RunError;
 use crate::folder;
 use crate::held::Held;
 use crate::homes::Homes;
-use crate::keeper::{self, End, Keeper, News};
+use crate::keeper::{self, Keeper, News};
 use crate::kept::{self, Kept};
 use crate::manager::{RunEnd, RunOutcome, RunRequest};
 use crate::quarantine::{Quarantined, Watch};
-use crate::record::{RunRecord, micros};
+use crate::record::{self, RunRecord, micros};
 use crate::streams::Streams;
 use crate::terminal::Relay;
 use crate::undo::{self, Backup, UndoError};
@@ -35,6 +36,21 @@ pub(crate) struct Run<'a> {
     pub(crate) session: SessionId,
 }
 
+/// A sandbox whose boundary stands.
+struct Sandbox {
+    view: View,
+    jail: Jail,
+    enforced: Enforced,
+    limits: Limits,
+    watch: Option<Watch>,
+    held: Option<Held>,
+    kept: Option<Kept>,
+    notes: Vec<String>,
+    quarantined: Vec<Quarantined>,
+    /// Tells others that the session's temporary folder is in use.
+    _claim: Option<Claim>,
+}
+
 /// Whether changes to the project are to be kept aside.
 pub(crate) fn overlay_wanted(policy: &ResolvedPolicy) -> bool {
     view::wants_overlay(policy)
@@ -45,61 +61,151 @@ impl Run<'_> {
     pub(crate) fn perform(&self, record: &mut RunRecord) -> Result<(RunOutcome, Outcome, Usage), RunError> {
         let began = Instant::now();
         let streams = Streams::of_caller()?;
+        let mut sandbox = self.create(record)?;
+        let end = self.execute(&mut sandbox, streams, record)?;
+        self.destroy(sandbox, end, began, record)
+    }
+
+    /// Everything up to a boundary that stands, and has been tried.
+    fn create(&self, record: &mut RunRecord) -> Result<Sandbox, RunError> {
+        let claim = (self.tier == Tier::Landlock).then(|| self.claim_temporary()).transpose()?;
         let view = self.view()?;
         for (path, _) in &view.covered {
             record.covered(path)?;
         }
         let watch = self.watch(&view.absent)?;
         let held = (self.tier == Tier::Full).then(|| Held::new(&view.layout)).transpose()?;
-        let (blueprint, _listener) = self.blueprint(&view)?;
+        let limits = Limits::prepare(&self.wanted(), self.tier, self.session.as_str(), self.scraps())?;
+        let (blueprint, _listener) = self.blueprint(&view, &limits)?;
         let raising = Jail::start(&blueprint)?;
         let (raised, backup) = self.back_up_meanwhile(|| raising.ready());
         let (jail, enforced) = raised?;
+        limits.enter(jail.pid())?;
         record.built(enforced.landlock_abi, &blueprint.canary)?;
-        let mut notes = Vec::new();
-        let mut kept = self.keep(backup, &mut notes)?;
-
-        let signals = keeper::take_signals()?;
-        let running = jail.exec(self.exec(streams), &streams.handed_through())?;
-        record.started(running.pid.unsigned_abs(), self.request)?;
-        let relay = running
-            .terminal
-            .map(|inner| Relay::new(inner, streams))
-            .transpose()
-            .map_err(RunError::Terminal)?;
-        let time = self.request.policy.limits.time.map(|time| time.0);
-        let mut keeper = Keeper {
-            jail: &jail,
-            signals,
-            relay,
+        let mut notes: Vec<String> = limits.enforced().iter().filter_map(caveat).collect();
+        let kept = self.keep(backup, &mut notes)?;
+        Ok(Sandbox {
+            view,
+            jail,
+            enforced,
+            limits,
             watch,
             held,
+            kept,
+            notes,
+            quarantined: Vec::new(),
+            _claim: claim,
+        })
+    }
+
+    fn execute(
+        &self,
+        sandbox: &mut Sandbox,
+        streams: Streams,
+        record: &mut RunRecord,
+    ) -> Result<RunEnd, RunError> {
+        let signals = keeper::take_signals()?;
+        let running = sandbox.jail.exec(self.exec(streams), &streams.handed_through())?;
+        record.started(running.pid.unsigned_abs(), self.request)?;
+        let relay = running.terminal.map(|inner| Relay::new(inner, streams)).transpose();
+        let time = self.request.policy.limits.time.map(|time| time.0);
+        let mut keeper = Keeper {
+            jail: &sandbox.jail,
+            signals,
+            relay: relay.map_err(RunError::Terminal)?,
+            watch: sandbox.watch.take(),
+            held: sandbox.held.take(),
             deadline: time.map(|time| Instant::now() + time),
         };
-        let mut quarantined = Vec::new();
+        let quarantined = &mut sandbox.quarantined;
         let end = keeper.watch_over(&mut |news| match news {
-            News::Quarantined(found) => note(record, &mut quarantined, found),
+            News::Quarantined(found) => note(record, quarantined, found),
             News::HeldAgain(paths) => paths.iter().try_for_each(|path| record.held_again(path)),
         })?;
         let Keeper { relay, watch, .. } = keeper;
-
-        let usage = jail.end();
+        // The last word of the terminal comes when nothing holds its inner end any more.
+        sandbox.jail.finish();
         if let Some(mut relay) = relay {
             relay.drain();
         }
-        if let Some(mut watch) = watch {
-            note(record, &mut quarantined, watch.sweep())?;
-        }
-        if let (End::TimedOut, Some(time)) = (end, time) {
+        sandbox.watch = watch;
+        if let (RunEnd::TimedOut, Some(time)) = (end, time) {
             record.time_limit(time)?;
         }
-        if let Some(kept) = &mut kept {
+        Ok(end)
+    }
+
+    /// Nothing runs any more: what is left is to look for what should not be there, and to clear up.
+    fn destroy(
+        &self,
+        mut sandbox: Sandbox,
+        end: RunEnd,
+        began: Instant,
+        record: &mut RunRecord,
+    ) -> Result<(RunOutcome, Outcome, Usage), RunError> {
+        if let Some(watch) = &mut sandbox.watch {
+            note(record, &mut sandbox.quarantined, watch.sweep())?;
+        }
+        let hits = sandbox.limits.hits();
+        hits.iter().try_for_each(|hit| record.limit_hit(hit))?;
+        let peak = sandbox.limits.peak();
+        for left in sandbox.limits.remove() {
+            sandbox
+                .notes
+                .push(format!("{} could not be removed; `redoma doctor --gc` tries again", left.display()));
+        }
+        if let Some(kept) = &mut sandbox.kept {
             kept.end();
             self.save(kept)?;
         }
-        self.clean()?;
-        let (outcome, end, usage) = self.outcome(end, enforced, &view, usage, began.elapsed());
-        Ok((RunOutcome { quarantined, notes, ..outcome }, end, usage))
+        // Gone with the last thing that was kept in it.
+        let _ = fs::remove_dir(self.folder());
+        let usage = sandbox.jail.end();
+        let recorded = Usage {
+            wall_us: micros(began.elapsed()),
+            user_us: micros(usage.user),
+            system_us: micros(usage.system),
+            peak_memory: peak.memory.or(Some(usage.peak_memory)),
+            peak_pids: peak.pids,
+        };
+        let project = &self.request.policy.project;
+        let outcome = RunOutcome {
+            session: self.session,
+            end,
+            tier: self.tier,
+            enforced: sandbox.enforced,
+            hidden: sandbox.view.covered.into_iter().filter(|(path, _)| path.starts_with(project)).collect(),
+            quarantined: sandbox.quarantined,
+            hits,
+            wall: began.elapsed(),
+            usage,
+            notes: sandbox.notes,
+        };
+        Ok((outcome, record::outcome(end), recorded))
+    }
+
+    fn wanted(&self) -> Wanted {
+        let limits = &self.request.policy.limits;
+        Wanted {
+            cpus: limits.cpus.map(redoma_policy::Cpus::get),
+            memory: limits.memory.map(|memory| memory.0),
+            pids: limits.pids,
+            disk: limits.disk.map(|disk| disk.0),
+            time: limits.time.map(|time| time.0),
+            strict: limits.strict,
+        }
+    }
+
+    /// What must go with the session, also when the keeper is killed.
+    fn scraps(&self) -> Option<Scraps> {
+        let mut folders = Vec::new();
+        if self.tier == Tier::Landlock {
+            folders.push(self.temporary());
+        }
+        if overlay_wanted(&self.request.policy) {
+            folders.push(self.folder().join("overlay/work"));
+        }
+        (!folders.is_empty()).then_some(Scraps { folders, remove: folder::remove })
     }
 
     fn view(&self) -> Result<View, RunError> {
@@ -121,7 +227,7 @@ impl Run<'_> {
                 let overlay = overlay_wanted(policy).then(|| self.overlay_folders()).transpose()?;
                 view::full(policy, &findings, &seed, overlay.as_ref())
             }
-            Tier::Landlock => view::landlock(policy, &findings, &self.temporary()?),
+            Tier::Landlock => view::landlock(policy, &findings, &self.temporary()),
         }
     }
 
@@ -174,28 +280,6 @@ impl Run<'_> {
         kept.save(self.homes).map_err(failed)
     }
 
-    /// Removes what only the running session needed.
-    fn clean(&self) -> Result<(), RunError> {
-        let remove = |path: PathBuf| match fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(RunError::Prepare { what: "the clean-up", path, source: error })
-            }
-            _ => Ok(()),
-        };
-        if self.tier == Tier::Landlock {
-            remove(self.folder().join("tmp"))?;
-        }
-        if overlay_wanted(&self.request.policy) {
-            let work = self.folder().join("overlay/work");
-            // The kernel's own folder in it is closed to everybody, its owner too.
-            let _ = fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700));
-            remove(work)?;
-        }
-        // Gone with the last thing that was kept in it.
-        let _ = fs::remove_dir(self.folder());
-        Ok(())
-    }
-
     fn folder(&self) -> PathBuf {
         kept::folder_of(self.homes, self.session)
     }
@@ -210,8 +294,19 @@ impl Run<'_> {
         Ok(OverlayFolders { upper: below("upper")?, work: below("work")? })
     }
 
-    fn temporary(&self) -> Result<PathBuf, RunError> {
-        self.make(self.folder().join("tmp"), "the folder for temporary files")
+    /// The landlock tier's folder for temporary files: the host's `/tmp` is everybody's.
+    fn temporary(&self) -> PathBuf {
+        self.homes.run().join(format!("redoma-{}", self.session))
+    }
+
+    fn claim_temporary(&self) -> Result<Claim, RunError> {
+        self.make(self.homes.run().to_owned(), "the folder for running sessions")?;
+        let path = self.temporary();
+        Claim::make(&path).map_err(|source| RunError::Prepare {
+            what: "the folder for temporary files",
+            path,
+            source,
+        })
     }
 
     fn watch(&self, absent: &[PathBuf]) -> Result<Option<Watch>, RunError> {
@@ -224,7 +319,7 @@ impl Run<'_> {
         Ok(Some(Watch::new(&roots, absent, &self.folder().join("quarantine"))?))
     }
 
-    fn blueprint(&self, view: &View) -> Result<(Blueprint, TcpListener), RunError> {
+    fn blueprint(&self, view: &View, limits: &Limits) -> Result<(Blueprint, TcpListener), RunError> {
         let (canary, listener) = self.canary()?;
         let policy = &self.request.policy;
         let blueprint = Blueprint {
@@ -234,7 +329,7 @@ impl Run<'_> {
             access: view.access.clone(),
             nested_userns: policy.kernel.nested_userns,
             private_bytes: policy.limits.disk.map_or_else(default_private_bytes, |disk| disk.0),
-            rlimits: Vec::new(),
+            rlimits: limits.rlimits().to_vec(),
             canary,
         };
         Ok((blueprint, listener))
@@ -272,7 +367,7 @@ impl Run<'_> {
         };
         set("REDOMA_SESSION", self.session.as_str().as_ref());
         if self.tier == Tier::Landlock {
-            set("TMPDIR", self.folder().join("tmp").as_os_str());
+            set("TMPDIR", self.temporary().as_os_str());
         }
         Exec {
             argv: self.request.argv.clone(),
@@ -280,46 +375,6 @@ impl Run<'_> {
             folder: self.request.cwd.clone(),
             terminal: streams.terminal(),
         }
-    }
-
-    fn outcome(
-        &self,
-        end: End,
-        enforced: redoma_jail::Enforced,
-        view: &View,
-        usage: redoma_sys::Usage,
-        wall: Duration,
-    ) -> (RunOutcome, Outcome, Usage) {
-        let (end, outcome) = match end {
-            End::Command(ending @ Ending::Exited(code)) => {
-                (RunEnd::Command(ending), Outcome::Exited { code })
-            }
-            End::Command(ending @ Ending::Signaled(signal)) => {
-                (RunEnd::Command(ending), Outcome::Signaled { signal })
-            }
-            End::TimedOut => (RunEnd::TimedOut, Outcome::TimedOut),
-        };
-        let project = &self.request.policy.project;
-        let hidden = view.covered.iter().filter(|(path, _)| path.starts_with(project)).cloned().collect();
-        let recorded = Usage {
-            wall_us: micros(wall),
-            user_us: micros(usage.user),
-            system_us: micros(usage.system),
-            peak_memory: Some(usage.peak_memory),
-            peak_pids: None,
-        };
-        let outcome_of_run = RunOutcome {
-            session: self.session,
-            end,
-            tier: self.tier,
-            enforced,
-            hidden,
-            quarantined: Vec::new(),
-            wall,
-            usage,
-            notes: Vec::new(),
-        };
-        (outcome_of_run, outcome, recorded)
     }
 }
 
@@ -329,6 +384,12 @@ fn note(record: &mut RunRecord, all: &mut Vec<Quarantined>, found: Vec<Quarantin
         all.push(one);
     }
     Ok(())
+}
+
+/// A limit that holds less than its name says.
+fn caveat(enforced: &limits::Enforced) -> Option<String> {
+    let caveat = enforced.caveat.as_ref()?;
+    Some(format!("the {} limit is held by {}: {caveat}", enforced.limit, enforced.by))
 }
 
 /// A quarter of the machine's memory for each private file system: room for a build, not for the whole machine.

@@ -8,10 +8,11 @@ use redoma_audit::event::{
     Outcome, Phase, Question, SessionEnd, SessionMeta, Severity, Usage, Verdict,
 };
 use redoma_audit::{Argv, Digest, Event, SessionId, SessionLog, Store, Text};
+use redoma_jail::{Ending, limits};
 use redoma_policy::{NetworkDefault, ResolvedPolicy, Tier};
 
 use crate::error::RunError;
-use crate::manager::RunRequest;
+use crate::manager::{RunEnd, RunRequest};
 use crate::quarantine::{self, Quarantined};
 
 /// The log of one run. What cannot be written ends the run.
@@ -124,6 +125,27 @@ impl RunRecord {
         }))
     }
 
+    /// A limit of the kernel's was reached.
+    pub(crate) fn limit_hit(&mut self, hit: &limits::Hit) -> Result<(), RunError> {
+        self.append(&Event::Limit(Limit {
+            limit: match hit.limit {
+                limits::Limit::Cpus => LimitKind::Cpus,
+                limits::Limit::Memory => LimitKind::Memory,
+                limits::Limit::Pids => LimitKind::Pids,
+                limits::Limit::Disk => LimitKind::Disk,
+                limits::Limit::Time => LimitKind::Time,
+            },
+            allowed: hit.value,
+            used: None,
+            action: match hit.action {
+                limits::Action::Refused => LimitAction::Refused,
+                limits::Action::Throttled => LimitAction::Throttled,
+                limits::Action::Killed => LimitAction::Killed,
+            },
+            by: Text::new(&hit.by.to_string()),
+        }))
+    }
+
     pub(crate) fn append(&mut self, event: &Event) -> Result<(), RunError> {
         Ok(self.0.append(event)?)
     }
@@ -131,6 +153,15 @@ impl RunRecord {
     pub(crate) fn end(self, outcome: Outcome, usage: Usage) -> Result<(), RunError> {
         self.0.end(SessionEnd { outcome, usage })?;
         Ok(())
+    }
+}
+
+/// How a run ended, as the record says it.
+pub(crate) fn outcome(end: RunEnd) -> Outcome {
+    match end {
+        RunEnd::Command(Ending::Exited(code)) => Outcome::Exited { code },
+        RunEnd::Command(Ending::Signaled(signal)) => Outcome::Signaled { signal },
+        RunEnd::TimedOut => Outcome::TimedOut,
     }
 }
 
