@@ -137,12 +137,12 @@ const ATTEMPTS: &[Attempt] = &[
     way("unix-path", "connect to a socket of the host that nothing grants", |stage| {
         answered(stage, UnixStream::connect(&stage.outside_socket))
     }),
-    way("unix-path-in-project", "connect to a socket of the host in the writable project", |stage| {
-        answered(stage, UnixStream::connect(&stage.project_socket))
+    way("unix-path-granted", "connect to a socket of the host in a granted folder", |stage| {
+        answered(stage, UnixStream::connect(&stage.granted_socket))
     }),
     way("unix-path-linked", "give that socket another name and connect to it", |stage| {
         let name = stage.project.join("socket");
-        answered(stage, fs::hard_link(&stage.project_socket, &name).and_then(|()| UnixStream::connect(name)))
+        answered(stage, fs::hard_link(&stage.granted_socket, &name).and_then(|()| UnixStream::connect(name)))
     }),
     way("unix-services", "connect to what usually listens on a desktop", |_| services()).optional(),
     way("unix-pair-sendto", "name a socket of the host from a pair that is already connected", |stage| {

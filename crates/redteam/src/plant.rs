@@ -83,11 +83,13 @@ impl Planted {
         let victim = spawn_victim(&marker).map_err(at("a process", Path::new("sleep")))?;
         let (terminal, terminal_path) = open_terminal().map_err(at("a terminal", Path::new("/dev/ptmx")))?;
         let library = open_inheritable(&root.join("library")).map_err(at("a descriptor", &root))?;
-        let sockets = [root.join("outside/agent.sock"), root.join("project/service.sock")];
+        // Below a writable folder the landlock tier could not hide it, and would say so instead of starting.
+        let granted = if tier == Tier::Full { "project" } else { "library" };
+        let sockets = [root.join("outside/agent.sock"), root.join(granted).join("service.sock")];
         let porter =
             Porter::open(&marker, &marker, &[&sockets[0], &sockets[1]]).map_err(at("sockets", &root))?;
         let segment = probe::SharedMemory::new(victim.id() as i32).ok();
-        let [outside_socket, project_socket] = sockets;
+        let [outside_socket, granted_socket] = sockets;
         let stage = Stage {
             project: root.join("project"),
             library: root.join("library"),
@@ -101,7 +103,7 @@ impl Planted {
             abstract_socket: marker.clone(),
             abstract_datagram: porter::datagram_name(&marker),
             outside_socket,
-            project_socket,
+            granted_socket,
             terminal: terminal_path,
             inherited: Some(library.as_raw_fd()),
             secret_handle: probe::file_handle(&root.join("library").join(SECRET)).ok().map(Into::into),

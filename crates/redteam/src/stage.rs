@@ -42,8 +42,8 @@ pub struct Stage {
     pub abstract_datagram: String,
     /// Unix socket of the host below `outside`.
     pub outside_socket: PathBuf,
-    /// Unix socket of the host in the project.
-    pub project_socket: PathBuf,
+    /// Unix socket of the host in a granted folder.
+    pub granted_socket: PathBuf,
     /// A terminal of the user's, in use outside.
     pub terminal: PathBuf,
     /// Descriptor of the library's folder, left open by whoever called Redoma.

@@ -27,6 +27,29 @@ pub(crate) struct Finding {
     pub(crate) path: PathBuf,
     pub(crate) kind: FileKind,
     pub(crate) origin: Origin,
+    /// Folders above that must keep their names: the rule would not mean the path under another.
+    pub(crate) held_by: Vec<PathBuf>,
+}
+
+impl Finding {
+    fn new(path: &Path, kind: FileKind, rule: &PathRule) -> Self {
+        let held_by =
+            path.ancestors().skip(1).filter(|folder| !survives_renaming(&rule.pattern, path, folder));
+        Self {
+            path: path.to_owned(),
+            kind,
+            origin: rule.origin.clone(),
+            held_by: held_by.map(Path::to_owned).collect(),
+        }
+    }
+}
+
+/// Whether the pattern still means `path` when `folder` above it has another name, there or deeper down. If not, what
+/// is denied today could be moved out of the rule's reach today and read tomorrow.
+fn survives_renaming(pattern: &PathPattern, path: &Path, folder: &Path) -> bool {
+    let (Ok(below), Some(_)) = (path.strip_prefix(folder), folder.file_name()) else { return true };
+    let names = ["any-other-name", "any-other/name"];
+    names.into_iter().all(|name| pattern.matches(&folder.with_file_name(name).join(below)))
 }
 
 /// Numbers the rules as [`matcher`] does: the deny rules, then the protect rules.
@@ -75,23 +98,21 @@ impl Findings {
         let numbered: Vec<_> = rules(policy).collect();
         for (matched, rule) in &numbered {
             if let PathPattern::Exact { path, .. } = &rule.pattern {
-                findings.look_up(policy, *matched, path, &rule.origin);
+                findings.look_up(policy, *matched, path, rule);
             }
         }
         let hits = found.hits.iter().map(|hit| (&hit.path, hit.kind, hit.matched));
         let aliases = found.aliases.iter().map(|alias| (&alias.path, FileKind::File, alias.matched));
         for (path, kind, matched) in hits.chain(aliases) {
-            let origin = numbered[matched.rule as usize].1.origin.clone();
-            findings.add(matched.verdict, Finding { path: path.clone(), kind, origin });
+            let rule = numbered[matched.rule as usize].1;
+            findings.add(matched.verdict, Finding::new(path, kind, rule));
         }
         findings
     }
 
-    fn look_up(&mut self, policy: &ResolvedPolicy, matched: Match, path: &Path, origin: &Origin) {
+    fn look_up(&mut self, policy: &ResolvedPolicy, matched: Match, path: &Path, rule: &PathRule) {
         match kind_of(path) {
-            Some(kind) => {
-                self.add(matched.verdict, Finding { path: path.to_owned(), kind, origin: origin.clone() });
-            }
+            Some(kind) => self.add(matched.verdict, Finding::new(path, kind, rule)),
             None if policy.filesystem.grant_for(path).is_some_and(|grant| grant.access == Access::Write) => {
                 self.absent.push(path.to_owned());
             }
@@ -109,7 +130,7 @@ impl Findings {
             list.push(finding);
         } else if let Ok(target) = fs::canonicalize(&finding.path) {
             let kind = kind_of(&target).unwrap_or(FileKind::File);
-            list.push(Finding { path: target, kind, origin: finding.origin.clone() });
+            list.push(Finding { path: target, kind, ..finding.clone() });
             if verdict == Verdict::Protect {
                 list.push(finding);
             }
@@ -127,4 +148,30 @@ fn kind_of(path: &Path) -> Option<FileKind> {
         () if kind.is_block_device() || kind.is_char_device() => FileKind::Device,
         () => FileKind::File,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use redoma_policy::PathGlob;
+
+    use super::*;
+
+    #[test]
+    fn an_exact_path_holds_all_its_folders_and_a_glob_those_it_names() {
+        let held = |pattern: &PathPattern, path: &str| -> Vec<PathBuf> {
+            let path = Path::new(path);
+            let folders = path.ancestors().skip(1).filter(|folder| !survives_renaming(pattern, path, folder));
+            folders.map(Path::to_owned).collect()
+        };
+        let glob = |text| PathPattern::Glob(PathGlob::new("/p".into(), text).expect("a glob"));
+        let exact = PathPattern::Exact { path: "/p/a/b/key".into(), folder: false, found: None };
+        let folders = ["/p/a/b", "/p/a", "/p"].map(PathBuf::from);
+        assert_eq!(held(&exact, "/p/a/b/key"), folders);
+        assert_eq!(
+            held(&glob("**/.env"), "/p/a/b/.env"),
+            folders[2..3],
+            "any folder in the project may be renamed"
+        );
+        assert_eq!(held(&glob("**/b/*.key"), "/p/a/b/x.key"), [folders[0].clone(), folders[2].clone()]);
+    }
 }

@@ -1,6 +1,4 @@
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use redoma_jail::{Cover, Grant, Piece, Rights};
@@ -10,6 +8,7 @@ use super::findings::{Finding, Findings};
 use super::{OWN_WRITABLE, View, is_write};
 use crate::decoy::{self, Content, Seed, Shape, dotenv};
 use crate::error::RunError;
+use crate::small_file::{Links, SmallFile};
 use crate::walk::FileKind;
 
 /// Where an overlay keeps what it needs, in the session's folder.
@@ -126,6 +125,13 @@ impl Drawing<'_> {
         }
     }
 
+    /// Pins one folder, if renaming it would be allowed at all.
+    fn pin_below_grant(&mut self, folder: &Path) {
+        if self.writable_grant_above(folder).is_some() && !self.pinned_read_only(folder) {
+            self.add(Piece::Pin { at: folder.to_owned(), read_only: false });
+        }
+    }
+
     fn pin_parents(&mut self, path: &Path) {
         let Some(grant) = self.writable_grant_above(path) else { return };
         let between = path.ancestors().skip(1).take_while(|parent| *parent != grant);
@@ -172,7 +178,10 @@ impl Drawing<'_> {
         if !(visible || worth_a_decoy) {
             return;
         }
-        let original = dotenv::is_dotenv(&finding.path).then(|| read_start(&finding.path)).flatten();
+        for folder in &finding.held_by {
+            self.pin_below_grant(folder);
+        }
+        let original = dotenv::is_dotenv(&finding.path).then(|| read_small(&finding.path)).flatten();
         let decoy = decoy::for_path(self.seed, &finding.path, shape, original.as_deref());
         self.view.canaries.extend(decoy.canaries);
         let with = match decoy.content {
@@ -202,12 +211,10 @@ impl Drawing<'_> {
     }
 }
 
-/// The first bytes of a denied file, for the names in it; a file that cannot be read shows as an empty one.
-fn read_start(path: &Path) -> Option<Vec<u8>> {
-    let mut start = Vec::new();
-    let limit = dotenv::SIZE_MAX as u64 + 1;
-    fs::File::open(path).ok()?.take(limit).read_to_end(&mut start).ok()?;
-    Some(start)
+/// A denied dotenv file, for the names in it; one that cannot be read, or is none, shows as an empty file.
+fn read_small(path: &Path) -> Option<Vec<u8>> {
+    let file = SmallFile::read(path, dotenv::SIZE_MAX, Links::Refuse).ok()??;
+    Some(file.bytes)
 }
 
 /// Whether the policy keeps changes to the project aside.
