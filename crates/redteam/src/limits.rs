@@ -28,7 +28,7 @@ const ATTEMPTS: &[Attempt] = &[
     limit("home-fill", "fill the private home", |stage| fill(&stage.home))
         .with(&["--memory", "128MiB"])
         .full_only(),
-    limit("cpu-hog", "use more processors than the limit", |_| processors()).with(&["--cpus", "0.2"]),
+    limit("cpu-hog", "use more processors than the limit", |_| processors()).with(&["--cpus", "0.05"]),
     limit("outstay", "run for longer than the limit", |_| outstay()).with(&["--time", "1s"]),
     limit("descriptor-exhaustion", "have more files open than a sandbox ever needs", |_| descriptors())
         .root()
@@ -129,7 +129,8 @@ fn write_up_to(mut file: File) -> Outcome {
     Outcome::of(written, &format!("wrote {} MiB", MEMORY >> 20))
 }
 
-/// Spins for a second on four threads and compares the processor's time with the clock's.
+/// Spins for a second on a thread for each processor of a small machine, and compares the processor's time with the
+/// clock's.
 fn processors() -> Outcome {
     let start = Instant::now();
     let spinners: Vec<_> =
@@ -140,8 +141,9 @@ fn processors() -> Outcome {
     let used = clock_gettime(ClockId::ProcessCPUTime);
     let used = used.tv_sec as f64 + used.tv_nsec as f64 / 1e9;
     let share = used / start.elapsed().as_secs_f64();
-    // A quota is met on average: one period more or less is no breach, and other work may share the machine.
-    if share > 0.4 {
+    // A quota is met on average, so one period more is no breach. The limit is low, so that a machine that is busy
+    // with other work still gives more than that where nothing holds it back.
+    if share > 0.15 {
         Outcome::succeeded(format!("used {share:.2} processors"))
     } else {
         Outcome::stopped(format!("getting {share:.2} processors"))
