@@ -46,6 +46,7 @@ pub(super) fn apply(
     for item in going.into_iter().rev().chain(coming) {
         application.one(item, &mut outcome)?;
     }
+    application.set_folder_modes(&outcome.applied)?;
     for list in [&mut outcome.applied, &mut outcome.conflicts, &mut outcome.refused] {
         list.sort_by(|a, b| a.path.cmp(&b.path));
     }
@@ -101,6 +102,25 @@ impl Application<'_> {
         Ok(())
     }
 
+    /// At last, and from within: a folder that is to be read-only could not be filled otherwise.
+    fn set_folder_modes(&self, applied: &[Change]) -> Result<(), ChangesError> {
+        let coming = applied.iter().filter(|change| change.kind != ChangeKind::Deleted);
+        for path in coming.rev().map(|change| &change.path) {
+            let set = || -> Result<(), Failure> {
+                let upper = self.upper.stat(path)?;
+                if file_type(&upper) != FileType::Directory {
+                    return Ok(());
+                }
+                let (dir, name) = self.lower.parent(path)?;
+                Place { dir, name, seen: None }.set_mode(mode(&upper))
+            };
+            if let Err(Failure::Errno(source)) = set() {
+                return Err(ChangesError::Apply { path: self.lower.path().join(path), source });
+            }
+        }
+        Ok(())
+    }
+
     fn put(&self, item: &Item, forced: bool) -> Result<(), Failure> {
         let path = &item.change.path;
         let (dir, name) = self.lower.parent(path).map_err(|error| match error {
@@ -113,8 +133,11 @@ impl Application<'_> {
         match (item.change.kind, item.upper.as_ref()) {
             (ChangeKind::Deleted, _) => place.remove(),
             (_, None) => Ok(()),
+            (ChangeKind::Mode, Some(upper)) if file_type(upper) == FileType::Directory => {
+                place.set_mode(mode(upper) | 0o700)
+            }
             (ChangeKind::Mode, Some(upper)) => place.set_mode(mode(upper)),
-            (_, Some(upper)) if file_type(upper) == FileType::Directory => place.make_folder(mode(upper)),
+            (_, Some(upper)) if file_type(upper) == FileType::Directory => place.make_folder(),
             (_, Some(upper)) if file_type(upper) == FileType::Symlink => place.make_link(&self.target(path)?),
             (_, Some(upper)) => place.make_file(self.upper.file(path)?, upper),
         }
@@ -188,16 +211,14 @@ impl Place<'_> {
         self.settle(&aside, Ok(()))
     }
 
-    fn make_folder(&self, mode: u32) -> Result<(), Failure> {
+    fn make_folder(&self) -> Result<(), Failure> {
         if self.seen.is_some() {
             self.remove()?;
         }
         match rustix::fs::mkdirat(&self.dir, self.name, Mode::RWXU) {
-            Err(Errno::EXIST) => return Err(Failure::Conflict(Conflict::Changed)),
-            made => made?,
+            Err(Errno::EXIST) => Err(Failure::Conflict(Conflict::Changed)),
+            made => Ok(made?),
         }
-        Place { dir: self.dir.try_clone().map_err(|_| Errno::MFILE)?, name: self.name, seen: None }
-            .set_mode(mode)
     }
 
     /// Moves what was written aside into place, or takes it away again.

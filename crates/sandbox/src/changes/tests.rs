@@ -152,6 +152,7 @@ fn applying_all_makes_the_project_what_the_session_saw() {
         "rm -r dir; echo file > dir; rm link; mkdir link; echo in > link/f",
         "rm -rf a b dir link",
         "mkdir ro; echo x > ro/f; chmod 555 ro; chmod 700 dir",
+        "echo z > dir/z; chmod 500 dir",
     ] {
         let bed = Bed::new();
         bed.session(script).mount_and_compare();
