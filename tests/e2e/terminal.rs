@@ -172,13 +172,16 @@ fn a_shell_has_job_control() {
         // Written in two parts, so that the echo of what is typed does not look like the prompt.
         terminal.send("PS1='rea''dy> '\n");
         terminal.expect("ready> ");
-        terminal.send("sleep 1000\n");
-        terminal.expect("sleep 1000\r\n");
+        // What it answers shows that it runs in the foreground; only then is a key for it and not for the shell.
+        terminal.send("sed -u s/^/got:/\n");
+        terminal.send("one\n");
+        terminal.expect("got:one");
         terminal.send([26]); // Ctrl-Z
         terminal.expect("Stopped");
         terminal.expect("ready> ");
         terminal.send("fg\n");
-        terminal.expect("sleep 1000\r\n");
+        terminal.send("two\n");
+        terminal.expect("got:two");
         terminal.send([3]); // Ctrl-C
         terminal.expect("ready> ");
         terminal.send("exit 7\n");
