@@ -1,7 +1,9 @@
-//! What a session leaves behind for `redoma undo` and `redoma changes`, in a folder of its own.
+//! What a session leaves behind for `redoma undo` and `redoma changes`: a small file of JSON lines, the first written
+//! when it begins, the second when it ends. What takes more room lies in a folder of its own.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -62,9 +64,12 @@ impl Kept {
         Ok(Self { ended: Some(begun.began), undid: Some(undid), ..begun })
     }
 
-    /// Ends now.
-    pub(crate) fn end(&mut self) {
-        self.ended = Some(now());
+    /// Ends now, and notes it.
+    pub(crate) fn end(&mut self, homes: &Homes) -> io::Result<()> {
+        let end = End { ended: now() };
+        self.ended = Some(end.ended);
+        let mut notes = fs::OpenOptions::new().append(true).open(notes_of(homes, self.session))?;
+        notes.write_all(&line(&end)?)
     }
 
     /// The layer that holds an overlay workspace's changes.
@@ -78,11 +83,10 @@ impl Kept {
     /// # Errors
     /// What writing says.
     pub fn save(&self, homes: &Homes) -> io::Result<()> {
-        let folder = folder_of(homes, self.session);
-        folder::private(&folder)?;
-        let temporary = folder.join("session.json.new");
-        fs::write(&temporary, serde_json::to_vec(self)?)?;
-        fs::rename(temporary, folder.join("session.json"))
+        folder::private(&homes.sessions())?;
+        let mut new = fs::OpenOptions::new();
+        let mut notes = new.write(true).create_new(true).mode(0o600).open(notes_of(homes, self.session))?;
+        notes.write_all(&line(self)?)
     }
 
     /// What `session` left.
@@ -90,8 +94,13 @@ impl Kept {
     /// # Errors
     /// `NotFound` if it left nothing; what reading says otherwise.
     pub fn load(homes: &Homes, session: SessionId) -> io::Result<Self> {
-        let text = fs::read(folder_of(homes, session).join("session.json"))?;
-        serde_json::from_slice(&text).map_err(io::Error::from)
+        let text = fs::read(notes_of(homes, session))?;
+        let mut lines = text.split(|&byte| byte == b'\n');
+        let mut kept: Self = serde_json::from_slice(lines.next().unwrap_or_default())?;
+        // A keeper that was killed wrote none, or half of one.
+        let end = lines.next().and_then(|line| serde_json::from_slice::<End>(line).ok());
+        kept.ended = kept.ended.or(end.map(|end| end.ended));
+        Ok(kept)
     }
 
     /// All sessions that left something, the latest first.
@@ -103,11 +112,28 @@ impl Kept {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
         };
-        let names = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let session = |name: &str| name.strip_suffix(".json")?.parse().ok();
+        let names = entries.flatten().filter_map(|entry| session(entry.file_name().to_str()?));
         let mut all: Vec<Self> = names.filter_map(|session| Self::load(homes, session).ok()).collect();
         all.sort_by_key(|kept| std::cmp::Reverse(kept.began));
         Ok(all)
     }
+}
+
+/// The second line.
+#[derive(Serialize, Deserialize)]
+struct End {
+    ended: Duration,
+}
+
+fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+fn notes_of(homes: &Homes, session: SessionId) -> PathBuf {
+    homes.sessions().join(format!("{session}.json"))
 }
 
 /// The session's own folder in Redoma's state. It exists only where something is kept in it.

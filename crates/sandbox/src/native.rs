@@ -68,7 +68,6 @@ impl Run<'_> {
 
     /// Everything up to a boundary that stands, and has been tried.
     fn create(&self, record: &mut RunRecord) -> Result<Sandbox, RunError> {
-        let claim = (self.tier == Tier::Landlock).then(|| self.claim_temporary()).transpose()?;
         let view = self.view()?;
         for (path, _) in &view.covered {
             record.covered(path)?;
@@ -76,6 +75,8 @@ impl Run<'_> {
         let watch = self.watch(&view.absent)?;
         let held = (self.tier == Tier::Full).then(|| Held::new(&view.layout)).transpose()?;
         let limits = Limits::prepare(&self.wanted(), self.tier, self.session.as_str(), self.scraps())?;
+        // After the janitor was forked, which clears it away if this process is killed.
+        let claim = (self.tier == Tier::Landlock).then(|| self.claim_temporary()).transpose()?;
         let (blueprint, _listener) = self.blueprint(&view, &limits)?;
         let raising = Jail::start(&blueprint)?;
         let (raised, backup) = self.back_up_meanwhile(|| raising.ready());
@@ -155,11 +156,8 @@ impl Run<'_> {
                 .push(format!("{} could not be removed; `redoma doctor --gc` tries again", left.display()));
         }
         if let Some(kept) = &mut sandbox.kept {
-            kept.end();
-            self.save(kept)?;
+            kept.end(self.homes).map_err(|source| self.not_kept(source))?;
         }
-        // Gone with the last thing that was kept in it.
-        let _ = fs::remove_dir(self.folder());
         let usage = sandbox.jail.end();
         let recorded = Usage {
             wall_us: micros(began.elapsed()),
@@ -217,7 +215,7 @@ impl Run<'_> {
             fingerprint: &view::fingerprint(policy),
             limits: WalkLimits::default(),
             cache: Some(&cache),
-            sought: &view::sought(policy),
+            sought: &view::sought(policy, self.homes),
         };
         let found = walk.run(&policy.filesystem.walk_roots())?;
         let findings = Findings::collect(policy, &found);
@@ -271,13 +269,12 @@ impl Run<'_> {
             return Ok(None);
         }
         let kept = Kept::begin(self.session, &policy.project, policy.filesystem.workspace, backup);
-        self.save(&kept)?;
+        kept.save(self.homes).map_err(|source| self.not_kept(source))?;
         Ok(Some(kept))
     }
 
-    fn save(&self, kept: &Kept) -> Result<(), RunError> {
-        let failed = |source| RunError::Prepare { what: "the session's folder", path: self.folder(), source };
-        kept.save(self.homes).map_err(failed)
+    fn not_kept(&self, source: std::io::Error) -> RunError {
+        RunError::Prepare { what: "the session's notes", path: self.homes.sessions(), source }
     }
 
     fn folder(&self) -> PathBuf {

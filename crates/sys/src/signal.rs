@@ -60,14 +60,11 @@ pub fn block_signals(signals: &[Signal]) -> Result<(), Errno> {
     if done == 0 { Ok(()) } else { Err(last_error()) }
 }
 
-/// Unblocks every signal and gives each its default action: what a command expects to start with, whatever
-/// the process that forked it had set (Rust ignores `SIGPIPE`). See `signal(7)`.
+/// Unblocks every signal and lets `SIGPIPE`, which Rust ignores, end the process again: what a command expects to start
+/// with. What else the caller ignores stays ignored, as `nohup(1)` wants it. See `signal(7)`.
 pub fn restore_default_signals() {
-    const LAST_SIGNAL: i32 = 64;
-    for signal in 1..=LAST_SIGNAL {
-        // SAFETY: SIG_DFL installs no handler. SIGKILL, SIGSTOP and glibc's own refuse harmlessly.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
+    // SAFETY: SIG_DFL installs no handler.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let none = set_of(&[]);
     // SAFETY: `none` is initialised, and the old mask is not asked for.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) };

@@ -10,6 +10,7 @@ mod keep;
 #[cfg(test)]
 mod tests;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
@@ -92,6 +93,9 @@ pub struct Watch {
     /// By watch descriptor: which names in that folder matter, and to which of `wanted`.
     names: HashMap<i32, BTreeMap<OsString, BTreeSet<usize>>>,
     keep: Keep,
+    /// Folders that [`Watch::new`] has watched already, by root and path below it: most of what is wanted lies in a few.
+    /// Later none is taken from here: a folder may have become another.
+    just_watched: Option<HashMap<(usize, PathBuf), i32>>,
 }
 
 #[derive(Debug)]
@@ -150,10 +154,12 @@ impl Watch {
         let roots = roots.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let wanted = wanted.iter().map(|path| Wanted::below(&roots, path)).collect::<Result<Vec<_>, _>>()?;
         let keep = Keep::new(quarantine);
-        let mut watch = Self { inotify, roots, wanted, names: HashMap::new(), keep };
+        let mut watch =
+            Self { inotify, roots, wanted, names: HashMap::new(), keep, just_watched: Some(HashMap::new()) };
         for index in 0..watch.wanted.len() {
             watch.begin(index).map_err(|source| watch.failed(index, source))?;
         }
+        watch.just_watched = None;
         Ok(watch)
     }
 
@@ -236,7 +242,13 @@ impl Watch {
         let mut dir = self.roots[*root].dir(Path::new(""))?;
         let mut rel = PathBuf::new();
         for (at, name) in parts.iter().enumerate() {
-            let wd = add_watch(&self.inotify, &dir)?;
+            let wd = match &mut self.just_watched {
+                None => add_watch(&self.inotify, &dir)?,
+                Some(watched) => match watched.entry((*root, rel.clone())) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(place) => *place.insert(add_watch(&self.inotify, &dir)?),
+                },
+            };
             self.names.entry(wd).or_default().entry(name.clone()).or_default().insert(index);
             let Some(stat) = absent_is_none(rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))?
             else {

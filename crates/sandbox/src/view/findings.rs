@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use redoma_policy::{Access, Origin, PathPattern, PathRule, ResolvedPolicy};
 
+use crate::homes::Homes;
 use crate::walk::{FileKind, Found, Match, Verdict};
 
 /// Denied and protected paths, as they are on this machine now.
@@ -73,13 +74,15 @@ pub(crate) fn fingerprint(policy: &ResolvedPolicy) -> Vec<u8> {
     globs.flat_map(|(matched, rule)| format!("{}\0{}\n", matched.rule, rule.pattern).into_bytes()).collect()
 }
 
-/// Exact paths whose other names the walk looks for.
-pub(crate) fn sought(policy: &ResolvedPolicy) -> Vec<(PathBuf, Match)> {
+/// Exact paths whose other names the walk looks for. Redoma's own folders, which no policy grants, have none that
+/// could be seen.
+pub(crate) fn sought(policy: &ResolvedPolicy, homes: &Homes) -> Vec<(PathBuf, Match)> {
+    let own = [homes.config(), homes.state(), homes.run()];
     let exact = rules(policy).filter_map(|(matched, rule)| match &rule.pattern {
-        PathPattern::Exact { path, .. } => Some((path.clone(), matched)),
-        PathPattern::Glob(_) => None,
+        PathPattern::Exact { path, found: Some(_), .. } => Some((path.clone(), matched)),
+        _ => None,
     });
-    exact.collect()
+    exact.filter(|(path, _)| !own.iter().any(|folder| path.starts_with(folder))).collect()
 }
 
 impl Findings {
@@ -97,8 +100,10 @@ impl Findings {
         };
         let numbered: Vec<_> = rules(policy).collect();
         for (matched, rule) in &numbered {
-            if let PathPattern::Exact { path, .. } = &rule.pattern {
-                findings.look_up(policy, *matched, path, rule);
+            if let PathPattern::Exact { path, found, .. } = &rule.pattern {
+                // What was not there a moment ago is watched for, and comes up then.
+                let kind = found.and_then(|_| kind_of(path));
+                findings.look_up(policy, *matched, path, kind, rule);
             }
         }
         let hits = found.hits.iter().map(|hit| (&hit.path, hit.kind, hit.matched));
@@ -110,8 +115,15 @@ impl Findings {
         findings
     }
 
-    fn look_up(&mut self, policy: &ResolvedPolicy, matched: Match, path: &Path, rule: &PathRule) {
-        match kind_of(path) {
+    fn look_up(
+        &mut self,
+        policy: &ResolvedPolicy,
+        matched: Match,
+        path: &Path,
+        kind: Option<FileKind>,
+        rule: &PathRule,
+    ) {
+        match kind {
             Some(kind) => self.add(matched.verdict, Finding::new(path, kind, rule)),
             None if policy.filesystem.grant_for(path).is_some_and(|grant| grant.access == Access::Write) => {
                 self.absent.push(path.to_owned());

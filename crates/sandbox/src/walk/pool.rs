@@ -15,6 +15,13 @@ where
     S: Send,
     E: Send,
 {
+    /// A walk that most often ends here is over before another thread would have begun.
+    const ALONE: usize = 128;
+    let mut seeds = seeds;
+    for _ in 0..ALONE {
+        let (Some(first), Some(item)) = (states.first_mut(), seeds.pop()) else { return Ok(states) };
+        visit(first, item, &mut seeds)?;
+    }
     let shared = Shared {
         queue: Mutex::new(Queue { items: seeds, waiting: 0, failure: None }),
         wake: Condvar::new(),
