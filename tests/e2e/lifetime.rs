@@ -72,3 +72,17 @@ fn runs_at_the_same_time_do_not_disturb_each_other() {
         assert_eq!(run.wait().ok().out(), format!("{n}\n"));
     }
 }
+
+#[test]
+fn doctor_gc_clears_up_after_a_kill_and_then_has_nothing_to_do() {
+    let home = Home::new();
+    let project = home.folder("p");
+    for tier in Tier::ALL {
+        project.shell("echo x > $TMPDIR/file; echo ready; exec sleep 1000").tier(tier).until_ready().kill();
+    }
+    let gc = || project.redoma(["doctor", "--gc"]).run().ok();
+    let _ = gc();
+    let again = gc();
+    let left = |folder: &str| fs::read_dir(home.redoma().join(folder)).map_or(0, Iterator::count);
+    assert_eq!(left("run"), 0, "{again:?}");
+}

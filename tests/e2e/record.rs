@@ -1,6 +1,7 @@
 //! The record: complete, chained, verifiable, and beyond the sandbox's reach.
 
 use std::fs;
+use std::path::PathBuf;
 
 use redoma_tests::{Home, Project};
 
@@ -87,4 +88,33 @@ fn escapes_in_a_command_do_not_reach_the_terminal() {
         let shown = project.redoma(args.iter().copied()).run().ok();
         assert!(!shown.out().contains('\x1b') && !shown.out().contains('\u{202e}'), "{shown:?}");
     }
+}
+
+/// The only session's log: the JSON Lines file that is not the ledger.
+fn segment(home: &Home) -> PathBuf {
+    let mut folders = vec![home.redoma().join("state/audit")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().into_string().unwrap();
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+            } else if name.ends_with(".jsonl") && !name.contains("ledger") {
+                return entry.path();
+            }
+        }
+    }
+    panic!("no session log below {}", home.redoma().display());
+}
+
+#[test]
+fn verification_passes_and_notices_one_changed_byte() {
+    let home = Home::new();
+    let project = home.project("p");
+    let _ = project.inside(["true"]).run().ok();
+    let verify = || project.redoma(["sessions", "--verify"]).run();
+    let _ = verify().ok();
+    let segment = segment(&home);
+    let text = fs::read_to_string(&segment).unwrap();
+    fs::write(&segment, text.replacen("true", "trve", 1)).unwrap();
+    assert_ne!(verify().code(), 0);
 }

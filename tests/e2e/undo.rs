@@ -112,3 +112,17 @@ fn a_hostile_tree_does_not_lead_undo_outside() {
     let _ = project.redoma(["undo", "--yes"]).run();
     assert_eq!(fs::read_to_string(outside.join("file.txt")).unwrap(), "host data\n");
 }
+
+#[test]
+fn an_undo_can_be_undone() {
+    let home = Home::new();
+    let project = busy_project(&home);
+    let _ = project.shell("echo good work > result.txt").run().ok();
+    let after = picture(project.path());
+    let undone = project.redoma(["undo", "--yes"]).run().ok();
+    assert!(!project.path().join("result.txt").exists());
+    let said = undone.err();
+    let hint = said.lines().find_map(|line| line.strip_prefix("hint: redoma ")).unwrap();
+    let _ = project.redoma(hint.split(' ')).arg("--yes").run().ok();
+    assert_eq!(picture(project.path()), after);
+}

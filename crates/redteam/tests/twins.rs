@@ -8,7 +8,9 @@ use redoma_redteam::{Attempt, Outcome, Planted, Tier, attempts};
 fn outside(attempt: &Attempt) -> Outcome {
     let root = tempfile::tempdir().expect("a folder");
     let planted = Planted::new(root.path(), Tier::Full).expect("things to attack");
-    let output = Command::new(env!("CARGO_BIN_EXE_redoma-attempt"))
+    // nextest names the place at run time: the archive may run elsewhere than where it was built.
+    let program = std::env::var_os("NEXTEST_BIN_EXE_redoma-attempt");
+    let output = Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_redoma-attempt").into()))
         .args([attempt.name, &planted.stage_outside().to_json().expect("a stage")])
         .env("PLANTED_CALLER_TOKEN", &planted.stage().marker)
         .stdin(Stdio::null())
