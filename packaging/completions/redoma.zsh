@@ -115,7 +115,7 @@ _arguments "${_arguments_options[@]}" : \
 '--quiet[Say nothing beside the answer but errors]' \
 '-h[Print help]' \
 '--help[Print help]' \
-':target -- read\:PATH, write\:PATH, env\:NAME, HOST\[\:PORT\], or a bare path to read:_default' \
+':target -- read\:PATH, write\:PATH, env\:NAME, rule\:TEXT (of a built-in rule), HOST\[\:PORT\], or a bare path to read:_default' \
 && ret=0
 ;;
 (deny)
@@ -126,7 +126,7 @@ _arguments "${_arguments_options[@]}" : \
 '--quiet[Say nothing beside the answer but errors]' \
 '-h[Print help]' \
 '--help[Print help]' \
-':target -- read\:PATH, write\:PATH, env\:NAME, HOST\[\:PORT\], or a bare path to read:_default' \
+':target -- read\:PATH, write\:PATH, env\:NAME, rule\:TEXT (of a built-in rule), HOST\[\:PORT\], or a bare path to read:_default' \
 && ret=0
 ;;
 (policy)
