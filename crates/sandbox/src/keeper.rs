@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use redoma_jail::{Event, Jail};
+use redoma_jail::{Event, Jail, Piece};
 use redoma_sys::{Errno, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
@@ -31,7 +31,13 @@ pub(crate) struct Keeper<'a> {
     pub(crate) watch: Option<Watch>,
     pub(crate) held: Option<Held>,
     pub(crate) deadline: Option<Instant>,
+    /// When to begin to listen for changes from outside; none once it has.
+    pub(crate) listen_at: Option<Instant>,
 }
+
+/// A command that ends before this is only looked after once it has: the kernel takes tens of milliseconds to let go of
+/// a watch, many times what such a command takes.
+pub(crate) const UNWATCHED: Duration = Duration::from_millis(10);
 
 /// Signals that the user or the system sends to `redoma` and means for the command.
 const FORWARDED: [Signal; 7] =
@@ -62,6 +68,9 @@ impl Keeper<'_> {
     ) -> Result<RunEnd, RunError> {
         loop {
             let Some(ready) = self.wait()? else { return Ok(RunEnd::TimedOut) };
+            if self.listen_at.is_some_and(|at| Instant::now() >= at) {
+                self.listen(tell)?;
+            }
             if let Some(relay) = &mut self.relay {
                 relay.pump(ready.relay);
             }
@@ -72,7 +81,8 @@ impl Keeper<'_> {
                 tell(News::Quarantined(self.watch.as_mut().map(Watch::handle).unwrap_or_default()))?;
             }
             if ready.held {
-                self.hold_again(tell)?;
+                let lost = self.held.as_ref().map(Held::lost).unwrap_or_default();
+                self.hold_again(&lost, tell)?;
             }
             if ready.event {
                 match self.jail.event()? {
@@ -84,28 +94,42 @@ impl Keeper<'_> {
         }
     }
 
-    fn hold_again(&mut self, tell: &mut dyn FnMut(News) -> Result<(), RunError>) -> Result<(), RunError> {
-        let lost = self.held.as_mut().map(Held::lost).unwrap_or_default();
+    fn listen(&mut self, tell: &mut dyn FnMut(News) -> Result<(), RunError>) -> Result<(), RunError> {
+        self.listen_at = None;
+        if let Some(held) = &mut self.held {
+            let lost = held.listen()?;
+            self.hold_again(&lost, tell)?;
+        }
+        if let Some(watch) = &mut self.watch {
+            tell(News::Quarantined(watch.listen()?))?;
+        }
+        Ok(())
+    }
+
+    fn hold_again(
+        &self,
+        lost: &[Piece],
+        tell: &mut dyn FnMut(News) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
         if lost.is_empty() {
             return Ok(());
         }
-        self.jail.place_again(&lost)?;
+        self.jail.place_again(lost)?;
         tell(News::HeldAgain(lost.iter().map(|piece| piece.at().clone()).collect()))
     }
 
     /// None when the time is up.
     fn wait(&self) -> Result<Option<Ready>, RunError> {
-        let mut left = None;
-        if let Some(deadline) = self.deadline {
-            match deadline.checked_duration_since(Instant::now()) {
-                Some(time) if !time.is_zero() => left = Some(timespec(time)),
-                _ => return Ok(None),
-            }
+        let now = Instant::now();
+        if self.deadline.is_some_and(|deadline| deadline <= now) {
+            return Ok(None);
         }
+        let next = self.deadline.into_iter().chain(self.listen_at).min();
+        let left = next.map(|next| timespec(next.saturating_duration_since(now)));
         let wants = self.relay.as_ref().map(Relay::wants).unwrap_or_default();
         let mut fds = vec![PollFd::new(self.jail, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
-        let watch = self.watch.as_ref().map(|watch| push(&mut fds, watch.fd(), PollFlags::IN));
-        let held = self.held.as_ref().map(|held| push(&mut fds, held.fd(), PollFlags::IN));
+        let watch = self.watch.as_ref().and_then(Watch::fd).map(|fd| push(&mut fds, fd, PollFlags::IN));
+        let held = self.held.as_ref().and_then(Held::fd).map(|fd| push(&mut fds, fd, PollFlags::IN));
         let (input, output, inner) = self.relay_places(&mut fds, wants);
         match rustix::event::poll(&mut fds, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}

@@ -73,7 +73,7 @@ impl Run<'_> {
             record.covered(path)?;
         }
         let watch = self.watch(&view.absent)?;
-        let held = (self.tier == Tier::Full).then(|| Held::new(&view.layout)).transpose()?;
+        let held = (self.tier == Tier::Full).then(|| Held::new(&view.layout));
         let limits = Limits::prepare(&self.wanted(), self.tier, self.session.as_str(), self.scraps())?;
         // After the janitor was forked, which clears it away if this process is killed.
         let claim = (self.tier == Tier::Landlock).then(|| self.claim_temporary()).transpose()?;
@@ -117,6 +117,7 @@ impl Run<'_> {
             watch: sandbox.watch.take(),
             held: sandbox.held.take(),
             deadline: time.map(|time| Instant::now() + time),
+            listen_at: Some(Instant::now() + keeper::UNWATCHED),
         };
         let quarantined = &mut sandbox.quarantined;
         let end = keeper.watch_over(&mut |news| match news {

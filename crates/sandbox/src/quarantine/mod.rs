@@ -87,13 +87,14 @@ impl QuarantineError {
 /// The watch of one session.
 #[derive(Debug)]
 pub struct Watch {
-    inotify: OwnedFd,
+    /// None before [`Watch::listen`].
+    inotify: Option<OwnedFd>,
     roots: Vec<Root>,
     wanted: Vec<Wanted>,
     /// By watch descriptor: which names in that folder matter, and to which of `wanted`.
     names: HashMap<i32, BTreeMap<OsString, BTreeSet<usize>>>,
     keep: Keep,
-    /// Folders that [`Watch::new`] has watched already, by root and path below it: most of what is wanted lies in a few.
+    /// Folders that [`Watch::listen`] has watched already, by root and path below it: most of what is wanted lies in a few.
     /// Later none is taken from here: a folder may have become another.
     just_watched: Option<HashMap<(usize, PathBuf), i32>>,
 }
@@ -138,16 +139,14 @@ struct Step {
 }
 
 impl Watch {
-    /// Starts watching for `wanted`, each of which lies below one of the writable `roots`; both absolute. What exists
-    /// already is quarantined by the first [`Watch::handle`] or [`Watch::sweep`]: leave out what may be there.
+    /// Notes what stands on the way to each of `wanted`, which lie below the writable `roots`; all absolute. What exists
+    /// already is quarantined by the first [`Watch::listen`] or [`Watch::sweep`]: leave out what may be there.
     ///
     /// `quarantine` is made when something has to be moved into it.
     ///
     /// # Errors
-    /// When a folder on the way cannot be watched: the session must not start then.
+    /// When a folder on the way cannot be looked into: the session must not start then.
     pub fn new(roots: &[PathBuf], wanted: &[PathBuf], quarantine: &Path) -> Result<Self, QuarantineError> {
-        let inotify =
-            inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).map_err(QuarantineError::Inotify)?;
         let open = |path: &PathBuf| {
             Root::open(path).map_err(|source| QuarantineError::Watch { path: path.clone(), source })
         };
@@ -155,17 +154,32 @@ impl Watch {
         let wanted = wanted.iter().map(|path| Wanted::below(&roots, path)).collect::<Result<Vec<_>, _>>()?;
         let keep = Keep::new(quarantine);
         let mut watch =
-            Self { inotify, roots, wanted, names: HashMap::new(), keep, just_watched: Some(HashMap::new()) };
+            Self { inotify: None, roots, wanted, names: HashMap::new(), keep, just_watched: None };
         for index in 0..watch.wanted.len() {
-            watch.begin(index).map_err(|source| watch.failed(index, source))?;
+            watch.note_own(index).map_err(|source| watch.failed(index, source))?;
         }
-        watch.just_watched = None;
         Ok(watch)
     }
 
-    /// The descriptor to poll for reading.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.inotify.as_fd()
+    /// Starts to listen, and moves away what has appeared since [`Watch::new`]. The kernel takes long to let go of what
+    /// it listens for, so a command that ends at once is better only swept after.
+    ///
+    /// # Errors
+    /// When the kernel gives no more watches: the session must end then.
+    pub fn listen(&mut self) -> Result<Vec<Quarantined>, QuarantineError> {
+        let flags = CreateFlags::NONBLOCK | CreateFlags::CLOEXEC;
+        self.inotify = Some(inotify::init(flags).map_err(QuarantineError::Inotify)?);
+        self.just_watched = Some(HashMap::new());
+        for index in 0..self.wanted.len() {
+            self.look(index).map_err(|source| self.failed(index, source))?;
+        }
+        self.just_watched = None;
+        Ok(self.sweep())
+    }
+
+    /// The descriptor to poll for reading, once it listens.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.inotify.as_ref().map(AsFd::as_fd)
     }
 
     /// Reads what happened and moves away what appeared. Call it when [`Watch::fd`] is readable.
@@ -179,7 +193,7 @@ impl Watch {
         (0..self.wanted.len()).flat_map(|index| self.clear(index)).collect()
     }
 
-    fn begin(&mut self, index: usize) -> Result<(), Errno> {
+    fn note_own(&mut self, index: usize) -> Result<(), Errno> {
         if let Some(step) = self.look(index)? {
             let wanted = &mut self.wanted[index];
             if step.rel.components().count() < wanted.parts.len() {
@@ -192,8 +206,9 @@ impl Watch {
     /// Which wanted paths to look at. Everything, when events were lost.
     fn due(&self) -> BTreeSet<usize> {
         let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
-        let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);
         let mut due = BTreeSet::new();
+        let Some(inotify) = &self.inotify else { return due };
+        let mut reader = inotify::Reader::new(inotify, &mut buffer);
         loop {
             match reader.next() {
                 Ok(event) if event.events().contains(ReadFlags::QUEUE_OVERFLOW) => {
@@ -242,14 +257,16 @@ impl Watch {
         let mut dir = self.roots[*root].dir(Path::new(""))?;
         let mut rel = PathBuf::new();
         for (at, name) in parts.iter().enumerate() {
-            let wd = match &mut self.just_watched {
-                None => add_watch(&self.inotify, &dir)?,
-                Some(watched) => match watched.entry((*root, rel.clone())) {
-                    Entry::Occupied(known) => *known.get(),
-                    Entry::Vacant(place) => *place.insert(add_watch(&self.inotify, &dir)?),
-                },
-            };
-            self.names.entry(wd).or_default().entry(name.clone()).or_default().insert(index);
+            if let Some(inotify) = &self.inotify {
+                let wd = match &mut self.just_watched {
+                    None => add_watch(inotify, &dir)?,
+                    Some(watched) => match watched.entry((*root, rel.clone())) {
+                        Entry::Occupied(known) => *known.get(),
+                        Entry::Vacant(place) => *place.insert(add_watch(inotify, &dir)?),
+                    },
+                };
+                self.names.entry(wd).or_default().entry(name.clone()).or_default().insert(index);
+            }
             let Some(stat) = absent_is_none(rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))?
             else {
                 return Ok(None);

@@ -22,8 +22,10 @@ impl Bed {
 
     fn watch(&self, wanted: &[&str]) -> Watch {
         let wanted: Vec<PathBuf> = wanted.iter().map(|rel| self.path(rel)).collect();
-        Watch::new(&[self.project.path().to_path_buf()], &wanted, &self.state.path().join("quarantine"))
-            .unwrap()
+        let quarantine = self.state.path().join("quarantine");
+        let mut watch = Watch::new(&[self.project.path().to_path_buf()], &wanted, &quarantine).unwrap();
+        assert_eq!(watch.listen().unwrap(), []);
+        watch
     }
 
     fn kept(&self, number: u32) -> PathBuf {
@@ -34,7 +36,8 @@ impl Bed {
 /// What a keeper's poll loop does: waits until there is something to read, and has it handled.
 fn wait(watch: &mut Watch) -> Vec<Quarantined> {
     let timeout = rustix::time::Timespec { tv_sec: 10, tv_nsec: 0 };
-    let ready = poll(&mut [PollFd::from_borrowed_fd(watch.fd(), PollFlags::IN)], Some(&timeout)).unwrap();
+    let ready =
+        poll(&mut [PollFd::from_borrowed_fd(watch.fd().unwrap(), PollFlags::IN)], Some(&timeout)).unwrap();
     assert_eq!(ready, 1, "nothing was heard");
     watch.handle()
 }
