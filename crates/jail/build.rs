@@ -166,7 +166,10 @@ fn constants(names: &[String], separator: &str) -> String {
 
 fn constant(name: &str) -> String {
     match name {
-        "PER_LINUX" | "NO_LENGTH" => "0".to_owned(),
+        "PER_LINUX" | "NO_LENGTH" | "SELF" => "0".to_owned(),
+        // See ioprio_set(2) and FS_IOC_FSSETXATTR in linux/fs.h: libc has neither.
+        "IOPRIO_WHO_PROCESS" => "1".to_owned(),
+        "FS_IOC_FSSETXATTR" => "0x401c_5820".to_owned(),
         // O_TMPFILE is this bit and O_DIRECTORY, which means nothing by itself here.
         "O_TMPFILE_BIT" => "((nr::O_TMPFILE & !nr::O_DIRECTORY) as u32)".to_owned(),
         "PER_ASK" => "0xffff_ffff".to_owned(),

@@ -379,4 +379,18 @@ mod tests {
         assert_eq!(ioctl(nr::TIOCSTI), errno(nr::EPERM));
         assert_eq!(ioctl(nr::TIOCGWINSZ), nr::SECCOMP_RET_ALLOW);
     }
+
+    #[test]
+    fn without_a_pid_namespace_only_oneself_is_limited_and_scheduled() {
+        let landlock = |nr, arguments| ask(Tier::Landlock, false, nr, arguments);
+        for call in [nr::SYS_prlimit64, nr::SYS_sched_setaffinity, nr::SYS_sched_setattr] {
+            assert_eq!(landlock(call, [4711, 0, 0, 0, 0, 0]), errno(nr::EPERM));
+            assert_eq!(landlock(call, NO), nr::SECCOMP_RET_ALLOW);
+            assert_eq!(ask(Tier::Full, false, call, [4711, 0, 0, 0, 0, 0]), nr::SECCOMP_RET_ALLOW);
+        }
+        let priority = |which: u32, who| landlock(nr::SYS_setpriority, [which, who, 5, 0, 0, 0]);
+        assert_eq!(priority(nr::PRIO_PROCESS, 0), nr::SECCOMP_RET_ALLOW);
+        assert_eq!(priority(nr::PRIO_PROCESS, 4711), errno(nr::EPERM));
+        assert_eq!(priority(nr::PRIO_USER, 0), errno(nr::EPERM), "all processes of the user");
+    }
 }
