@@ -27,8 +27,8 @@ pub struct Attempt {
     pub twin: Twin,
     /// Who says whether it succeeded.
     pub judge: Judge,
-    /// What `redoma run` is asked for besides the planted policy: a limit, mostly.
-    pub flags: &'static [&'static str],
+    /// The limit it runs against: lines for the policy's `[limits]`.
+    pub limits: &'static str,
 }
 
 /// A section of the threat list.
@@ -124,7 +124,7 @@ impl Attempt {
             tiers: Tier::ALL,
             twin: Twin { who: Who::Anyone, optional: false },
             judge: Judge::Inside,
-            flags: &[],
+            limits: "",
         }
     }
 
@@ -163,13 +163,19 @@ impl Attempt {
         self.judged(|_| None)
     }
 
+    /// Landlock has no right for what an inode says of itself: its mode, owner, times and attributes. Only a
+    /// read-only mount stops that, and `SECURITY.md` says so.
+    pub(crate) const fn metadata(self) -> Self {
+        self.full_only()
+    }
+
     pub(crate) const fn judged(mut self, judge: fn(&Planted) -> Option<String>) -> Self {
         self.judge = Judge::Outside(judge);
         self
     }
 
-    pub(crate) const fn with(mut self, flags: &'static [&'static str]) -> Self {
-        self.flags = flags;
+    pub(crate) const fn under(mut self, limits: &'static str) -> Self {
+        self.limits = limits;
         self
     }
 }

@@ -17,19 +17,17 @@ const fn limit(name: &'static str, what: &'static str, run: fn(&Stage) -> Outcom
 }
 
 const ATTEMPTS: &[Attempt] = &[
-    limit("fork-bomb", "have more processes at once than the limit", |_| processes()).with(&["--pids", "64"]),
-    limit("thread-bomb", "have more threads at once than the limit", |_| threads()).with(&["--pids", "64"]),
-    limit("memory-bomb", "use more memory than the limit", |_| memory()).with(&["--memory", "128MiB"]),
-    limit("memory-file", "the same in files in memory", |_| memory_files()).with(&["--memory", "128MiB"]),
+    limit("fork-bomb", "have more processes at once than the limit", |_| processes()).under("pids = 64"),
+    limit("thread-bomb", "have more threads at once than the limit", |_| threads()).under("pids = 64"),
+    limit("memory-bomb", "use more memory than the limit", |_| memory()).under(MEMORY_LIMIT),
+    limit("memory-file", "the same in files in memory", |_| memory_files()).under(MEMORY_LIMIT),
     limit("memory-many", "the same in many processes that each use little", |_| memory_in_children())
-        .with(&["--memory", "128MiB"]),
-    limit("tmp-fill", "fill the private /tmp", |_| fill(Path::new("/tmp"))).with(&["--memory", "128MiB"]),
-    limit("shm-fill", "fill /dev/shm", |_| fill(Path::new("/dev/shm"))).with(&["--memory", "128MiB"]),
-    limit("home-fill", "fill the private home", |stage| fill(&stage.home))
-        .with(&["--memory", "128MiB"])
-        .full_only(),
-    limit("cpu-hog", "use more processors than the limit", |_| processors()).with(&["--cpus", "0.05"]),
-    limit("outstay", "run for longer than the limit", |_| outstay()).with(&["--time", "1s"]),
+        .under(MEMORY_LIMIT),
+    limit("tmp-fill", "fill the private /tmp", |_| fill(Path::new("/tmp"))).under(DISK),
+    limit("shm-fill", "fill /dev/shm", |_| fill(Path::new("/dev/shm"))).under(DISK),
+    limit("home-fill", "fill the private home", |stage| fill(&stage.home)).under(DISK).full_only(),
+    limit("cpu-hog", "use more processors than the limit", |_| processors()).under("cpus = 0.05"),
+    limit("outstay", "run for longer than the limit", |_| outstay()).under("time = '1s'"),
     limit("descriptor-exhaustion", "have more files open than a sandbox ever needs", |_| descriptors())
         .root()
         .optional(),
@@ -38,6 +36,9 @@ const ATTEMPTS: &[Attempt] = &[
 pub(crate) fn attempts() -> Vec<Attempt> {
     ATTEMPTS.to_vec()
 }
+
+const MEMORY_LIMIT: &str = "memory = '128MiB'";
+const DISK: &str = "disk = '64MiB'";
 
 /// Many times the limit that is asked for, and little for a machine.
 const PROCESSES: usize = 256;

@@ -83,7 +83,6 @@ fn inside(
         .arg(policy)
         .arg("--read")
         .arg(&program)
-        .args(attempt.flags)
         .arg("--")
         .arg(&program)
         .args(["redteam", "--attempt", attempt.name, "--stage", &planted.stage().to_json()?])
