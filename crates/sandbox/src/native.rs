@@ -10,7 +10,7 @@ use redoma_audit::SessionId;
 use redoma_audit::event::{Outcome, Usage};
 use redoma_jail::limits::{self, Claim, Limits, Scraps, Wanted};
 use redoma_jail::{Blueprint, Canary, Enforced, Exec, Identity, Jail};
-use redoma_policy::{Access, ResolvedPolicy, Tier, Workspace};
+use redoma_policy::{Access, Effect, Question, ResolvedPolicy, Tier, Workspace};
 
 use crate::decoy::Seed;
 use crate::error::RunError;
@@ -312,8 +312,10 @@ impl Run<'_> {
             return Ok(None);
         }
         let grants = self.request.policy.filesystem.grants.iter();
-        let roots: Vec<PathBuf> =
-            grants.filter(|grant| grant.access == Access::Write).map(|grant| grant.path.clone()).collect();
+        let roots: Vec<PathBuf> = grants
+            .filter(|grant| grant.access == Access::Write && grant.path.is_dir())
+            .map(|grant| grant.path.clone())
+            .collect();
         Ok(Some(Watch::new(&roots, absent, &self.folder().join("quarantine"))?))
     }
 
@@ -356,6 +358,11 @@ impl Run<'_> {
         Ok((Canary { read, write: folder, connect }, listener))
     }
 
+    fn can_read(&self, path: &Path) -> bool {
+        let verdict = self.request.policy.decide(&Question::Read(path), self.tier);
+        verdict.effect == Effect::Allow
+    }
+
     fn exec(&self, streams: Streams) -> Exec {
         let variables = self.request.variables.iter().cloned();
         let mut environment = self.request.policy.environment.build(variables);
@@ -366,6 +373,12 @@ impl Run<'_> {
         set("REDOMA_SESSION", self.session.as_str().as_ref());
         if self.tier == Tier::Landlock {
             set("TMPDIR", self.temporary().as_os_str());
+            // zsh's here-documents go by another name.
+            set("TMPPREFIX", self.temporary().join("zsh").as_os_str());
+            // What is not granted is there and closed in this tier, which git takes for a broken machine.
+            if !self.can_read(&self.homes.home().join(".gitconfig")) {
+                set("GIT_CONFIG_GLOBAL", "/dev/null".as_ref());
+            }
         }
         Exec {
             argv: self.request.argv.clone(),
