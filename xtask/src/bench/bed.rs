@@ -92,7 +92,7 @@ impl Bed {
         process::output(self.command(top, "git").args(args)).map(drop)
     }
 
-    /// A crate without dependencies, large enough for `cargo check` to read a few hundred files.
+    /// A crate without dependencies and no repository, which every tier can run in; large enough for `cargo check` to read a few hundred files.
     pub(crate) fn rust_crate(&self) -> Result<PathBuf> {
         let top = self.home().join("crate");
         fs::create_dir_all(top.join("src"))?;
@@ -107,7 +107,6 @@ impl Bed {
                 format!("pub fn f{number}(x: u64) -> u64 {{ x.wrapping_mul({number}).rotate_left(7) }}\n");
             fs::write(top.join(format!("src/m{number}.rs")), body)?;
         }
-        self.git(&top, &["init", "--quiet"])?;
         Ok(top)
     }
 
@@ -130,7 +129,6 @@ impl Bed {
         let lock =
             ["install", "--package-lock-only", "--install-links", "--offline", "--no-audit", "--no-fund"];
         process::output(self.command(&top, "npm").args(lock))?;
-        self.git(&top, &["init", "--quiet"])?;
         Ok(top)
     }
 }

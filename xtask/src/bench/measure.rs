@@ -76,7 +76,7 @@ fn finding(times: Result<Vec<Duration>>) -> Finding {
     match times {
         Ok(times) => Finding::Median(median(times)),
         // The cause, not the long command line around it.
-        Err(error) => Finding::Missing(error.root_cause().to_string()),
+        Err(error) => Finding::Missing(error.root_cause().to_string().replace('\n', " ")),
     }
 }
 

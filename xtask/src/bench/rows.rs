@@ -60,8 +60,12 @@ fn start(bed: &Bed, divisor: usize) -> Result<Row> {
     let contenders = vec![
         Contender::process("bare", || bed.command(project, "true")),
         Contender::process("redoma", || with(redoma(bed, project, &["--net", "none"]), &["true"])),
+        // Strict, for this tier refuses a write grant with a protected `.git/config` below it.
         Contender::process("redoma, tier landlock", || {
-            with(redoma(bed, project, &["--net", "none", "--tier", "landlock"]), &["true"])
+            with(
+                redoma(bed, project, &["--net", "none", "--tier", "landlock", "--profile", "strict"]),
+                &["true"],
+            )
         }),
         Contender::process("bwrap", || with(peers::bwrap(bed, project, &[]), &["true"])),
         Contender::process("nono", || with(peers::nono(bed, project), &["true"])),
@@ -146,7 +150,7 @@ fn npm_ci(bed: &Bed, divisor: usize) -> Result<Row> {
 }
 
 fn forks(bed: &Bed, divisor: usize) -> Result<Row> {
-    let project = bed.small()?;
+    let project = bed.rust_crate()?;
     let script = "i=0; while [ $i -lt 5000 ]; do /bin/true; i=$((i+1)); done";
     Ok(cost(
         "cost of starting `true` 5,000 times",
