@@ -11,8 +11,8 @@ use rustix::process::Signal;
 
 use crate::error::RunError;
 use crate::held::Held;
-use crate::manager::RunEnd;
 use crate::quarantine::{Quarantined, Watch};
+use crate::run::RunEnd;
 use crate::terminal::{Relay, Wants};
 
 /// What happens while a command runs, for the record.

@@ -11,7 +11,7 @@ use crate::homes::Homes;
 use crate::walk::remove::remove;
 
 /// Folders of a session that only its running processes need; what else is there is kept for `undo` and `changes`.
-const SCRAPS: [&str; 2] = ["tmp", "overlay/work"];
+const SCRAPS: [&str; 1] = ["overlay/work"];
 
 /// Finds what belongs to no running session and, unless `dry_run`, removes it: cgroups with their processes, and the
 /// folders that only a running session needs.
@@ -20,7 +20,7 @@ const SCRAPS: [&str; 2] = ["tmp", "overlay/work"];
 /// When the record cannot be read: then nobody knows which sessions run, and nothing is removed.
 pub fn gc(homes: &Homes, dry_run: bool) -> Result<Vec<Leftover>, redoma_audit::Error> {
     let running = running(homes)?;
-    let places = Scraps { folders: Vec::new(), remove: remove_path };
+    let places = Scraps { folders: vec![homes.run().to_owned()], remove: remove_path };
     let mut all = limits::gc(&places, dry_run);
     for folder in dead_folders(homes, &running) {
         for path in SCRAPS.map(|name| folder.join(name)) {
@@ -53,8 +53,11 @@ fn dead_folders(homes: &Homes, running: &[SessionId]) -> Vec<PathBuf> {
     dead.map(|entry| entry.path()).collect()
 }
 
-/// Removes what commands could write into, following nothing.
-fn remove_path(path: &Path) -> std::io::Result<()> {
+/// Removes what commands could write into, following nothing. What is not there is removed.
+pub(crate) fn remove_path(path: &Path) -> std::io::Result<()> {
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(std::io::ErrorKind::InvalidInput.into());
     };
@@ -77,22 +80,25 @@ mod tests {
         })
         .unwrap();
         let session = homes.sessions().join("abcdefghij");
-        for folder in ["tmp/x", "overlay/work/work", "overlay/upper", "quarantine"] {
+        for folder in ["overlay/work/work", "overlay/upper", "quarantine"] {
             std::fs::create_dir_all(session.join(folder)).unwrap();
         }
-        std::fs::create_dir_all(homes.sessions().join("not-a-session/tmp")).unwrap();
+        std::fs::create_dir_all(homes.sessions().join("not-a-session/overlay/work")).unwrap();
         for folder in [root.join("state"), homes.config().to_owned()] {
             std::fs::create_dir_all(&folder).unwrap();
             std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
         }
         let ours = |all: Vec<Leftover>| all.into_iter().filter(|one| one.path.starts_with(&session)).count();
-        assert_eq!(ours(gc(&homes, true).unwrap()), 2);
-        assert!(session.join("tmp").exists(), "a dry run removes nothing");
+        assert_eq!(ours(gc(&homes, true).unwrap()), 1);
+        assert!(session.join("overlay/work").exists(), "a dry run removes nothing");
         let all = gc(&homes, false).unwrap();
         assert!(all.iter().filter(|one| one.path.starts_with(&session)).all(|one| one.removed));
-        assert_eq!(ours(all), 2);
-        assert!(!session.join("tmp").exists() && session.join("overlay/upper").exists());
-        assert!(session.join("quarantine").exists() && homes.sessions().join("not-a-session/tmp").exists());
+        assert_eq!(ours(all), 1);
+        assert!(!session.join("overlay/work").exists() && session.join("overlay/upper").exists());
+        assert!(
+            session.join("quarantine").exists()
+                && homes.sessions().join("not-a-session/overlay/work").exists()
+        );
         assert_eq!(ours(gc(&homes, false).unwrap()), 0);
     }
 }

@@ -15,6 +15,7 @@ mod native;
 pub mod project;
 pub mod quarantine;
 mod record;
+mod run;
 pub mod settings;
 pub mod shell;
 mod small_file;
@@ -27,4 +28,5 @@ pub mod walk;
 
 pub use error::RunError;
 pub use kept::Kept;
-pub use manager::{Manager, RunEnd, RunOutcome, RunRequest};
+pub use manager::Manager;
+pub use run::{RunEnd, RunOutcome, RunRequest};

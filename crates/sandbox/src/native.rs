@@ -19,9 +19,10 @@ use crate::held::Held;
 use crate::homes::Homes;
 use crate::keeper::{self, Keeper, News};
 use crate::kept::{self, Kept};
-use crate::manager::{RunEnd, RunOutcome, RunRequest};
+use crate::leftovers;
 use crate::quarantine::{Quarantined, Watch};
 use crate::record::{self, RunRecord, micros};
+use crate::run::{RunEnd, RunOutcome, RunRequest};
 use crate::streams::Streams;
 use crate::terminal::Relay;
 use crate::undo::{self, Backup, UndoError};
@@ -204,7 +205,7 @@ impl Run<'_> {
         if overlay_wanted(&self.request.policy) {
             folders.push(self.folder().join("overlay/work"));
         }
-        (!folders.is_empty()).then_some(Scraps { folders, remove: folder::remove })
+        (!folders.is_empty()).then_some(Scraps { folders, remove: leftovers::remove_path })
     }
 
     fn view(&self) -> Result<View, RunError> {

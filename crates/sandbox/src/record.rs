@@ -12,8 +12,8 @@ use redoma_jail::{Ending, limits};
 use redoma_policy::{NetworkDefault, ResolvedPolicy, Tier};
 
 use crate::error::RunError;
-use crate::manager::{RunEnd, RunRequest};
 use crate::quarantine::{self, Quarantined};
+use crate::run::{RunEnd, RunRequest};
 
 /// The log of one run. What cannot be written ends the run.
 pub(crate) struct RunRecord(SessionLog);
