@@ -90,3 +90,13 @@ fn a_hostile_change_set_is_refused_by_name() {
     assert!(project.path().join("pipe").symlink_metadata().is_err());
     assert_eq!(fs::read_to_string(outside.join("victim")).unwrap(), "host data\n");
 }
+
+#[test]
+fn protected_paths_made_in_an_overlay_are_never_applied() {
+    let home = Home::new();
+    let project = project(&home);
+    let _ = overlay(&project, "echo started; echo evil > .envrc; echo good > fine.txt").started();
+    let ran = project.redoma(["changes", "apply", "--yes"]).run();
+    assert!(!project.path().join(".envrc").exists(), "{ran:?}");
+    assert_eq!(project.read("fine.txt"), "good\n", "the twin: {ran:?}");
+}

@@ -1,6 +1,6 @@
 //! git inside, with its hooks protected: plain repositories, linked worktrees, submodules.
 
-use redoma_tests::Home;
+use redoma_tests::{Home, Tier};
 
 #[test]
 fn a_commit_inside_works() {
@@ -72,4 +72,17 @@ fn a_commit_inside_a_submodule_works() {
     let vendor = project.path().join("vendor");
     let _ = project.shell(script).current_dir(&vendor).run().ok();
     assert_eq!(project.git(&["-C", "vendor", "log", "-1", "--format=%s"]).trim(), "inside");
+}
+
+#[test]
+fn the_landlock_tier_refuses_a_repository_by_name_and_its_hint_works() {
+    let home = Home::new();
+    let project = home.project("p");
+    project.file("src/a.txt", "one\n");
+    project.commit("first");
+    let refused = project.shell("echo two > src/a.txt").tier(Tier::Landlock).run().expect_code(125);
+    assert!(refused.err().contains(".git/") && refused.err().contains("--profile strict"), "{refused:?}");
+    let hinted = project.shell("echo two > src/a.txt && git diff --stat").tier(Tier::Landlock);
+    let ran = hinted.option("--profile", "strict").option("--write", "src").run().ok();
+    assert!(ran.out().contains("src/a.txt"), "{ran:?}");
 }

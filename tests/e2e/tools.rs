@@ -162,3 +162,14 @@ fn file_modes_and_links_made_inside_arrive() {
     assert_eq!(fs::read_link(project.path().join("link")).unwrap().to_str(), Some("f"));
     assert_eq!(mode("pipe") & 0o170_000, 0o010_000);
 }
+
+#[test]
+fn a_zsh_heredoc_works() {
+    requires!("zsh");
+    let home = Home::new();
+    for tier in Tier::ALL {
+        let project = home.project_for(tier);
+        let ran = project.inside(["zsh", "-f", "-c", "cat <<END\nfrom a heredoc\nEND"]).tier(tier).run().ok();
+        assert_eq!(ran.out(), "from a heredoc\n", "{tier:?}");
+    }
+}

@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use redoma_tests::{Home, Project, Ran, Tier};
 
 /// Names with and without a meaning in the default profile.
 const NAMES: [&str; 5] = ["a", "b", "c.pem", ".env", ".envrc"];
 
-/// Policies tried per tier. Each starts one sandbox and asks `why` twice per path.
+/// Policies tried per tier, the same at each run. Each starts one sandbox and asks `why` twice per path.
+///
+/// `REDOMA_WHY_POLICIES=200` tries that many others, drawn anew.
 const POLICIES: u32 = 12;
 
 /// A policy over the generated tree, as lists of entries.
@@ -148,9 +150,14 @@ fn was_written(path: &Path) -> bool {
 fn generated_policies_agree(tier: Tier) {
     let home = Home::new();
     let bed = Bed::new(&home);
-    let config =
-        Config { cases: POLICIES, max_shrink_iters: 30, failure_persistence: None, ..Config::default() };
-    let outcome = TestRunner::new(config).run(&lists(), |policy| bed.compare(tier, &policy));
+    let more = std::env::var("REDOMA_WHY_POLICIES").ok().map(|number| number.parse().unwrap());
+    let cases = more.unwrap_or(POLICIES);
+    let config = Config { cases, max_shrink_iters: 30, failure_persistence: None, ..Config::default() };
+    let mut runner = match more {
+        Some(_) => TestRunner::new(config),
+        None => TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha)),
+    };
+    let outcome = runner.run(&lists(), |policy| bed.compare(tier, &policy));
     outcome.unwrap_or_else(|error| panic!("{error}"));
 }
 
@@ -183,4 +190,9 @@ fn the_smallest_change_works_when_pasted() {
     let _ = project.redoma(words).run().ok();
     let after = project.inside(["cat", path]).run();
     assert_eq!(after.out(), "host data\n", "{command}: {after:?}");
+}
+
+#[test]
+fn why_and_the_kernel_agree_in_the_full_tier() {
+    generated_policies_agree(Tier::Full);
 }
