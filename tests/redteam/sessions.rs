@@ -143,6 +143,28 @@ fn what_the_host_replaces_is_covered_and_protected_again() {
 }
 
 #[test]
+fn what_lies_in_a_folder_that_the_host_replaces_is_covered_again() {
+    let home = Home::new();
+    let project = home.project("project");
+    project.file("keys/secret.key", "before\n");
+    project.file("keys/note", "before\n");
+    let script = "touch ready; until [ -e go ]; do sleep 0.01; done; \
+        i=0; while grep -q planted keys/secret.key && [ $i -lt 300 ]; do sleep 0.01; i=$((i+1)); done; \
+        cat keys/secret.key keys/note";
+    let running = project.shell(script).option("--deny", "keys/secret.key").spawn();
+    appears(&project.path().join("ready"));
+    project.file("fresh/secret.key", "planted\n");
+    project.file("fresh/note", "saved\n");
+    for (from, to) in [("keys", "old"), ("fresh", "keys")] {
+        fs::rename(project.path().join(from), project.path().join(to)).expect("a folder is put in place");
+    }
+    project.file("go", "");
+    let ran = running.wait();
+    assert!(ran.out().contains("saved"), "what isn't denied shows: {ran:?}");
+    assert!(!ran.out().contains("planted"), "{ran:?}");
+}
+
+#[test]
 fn a_policy_written_inside_widens_nothing() {
     let home = Home::new();
     let project = home.project("project");

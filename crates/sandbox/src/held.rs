@@ -11,7 +11,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use redoma_jail::Piece;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
@@ -30,8 +31,8 @@ pub(crate) struct Held {
     names: HashMap<(i32, OsString), Vec<usize>>,
 }
 
-/// Device and inode.
-type Identity = (u64, u64);
+/// Device, inode and time of birth, where the file system has one.
+type Identity = (u64, u64, Option<SystemTime>);
 
 impl Held {
     /// Notes what every pin and cover of `layout` lies on. A decoy in the private home lies on nothing of the host's.
@@ -49,22 +50,11 @@ impl Held {
     pub(crate) fn listen(&mut self) -> Result<Vec<Piece>, QuarantineError> {
         let flags = CreateFlags::CLOEXEC | CreateFlags::NONBLOCK;
         let events = inotify::init(flags).map_err(QuarantineError::Inotify)?;
-        let mut watched: HashMap<&Path, i32> = HashMap::new();
-        for (index, (piece, _)) in self.pieces.iter().enumerate() {
-            let (Some(folder), Some(name)) = (piece.at().parent(), piece.at().file_name()) else { continue };
-            let watch = match watched.get(folder) {
-                Some(watch) => *watch,
-                None => {
-                    let watch = watch(&events, folder);
-                    let failed = |source| QuarantineError::Watch { path: folder.to_owned(), source };
-                    *watched.entry(folder).or_insert(watch.map_err(failed)?)
-                }
-            };
-            self.names.entry((watch, name.to_owned())).or_default().push(index);
-        }
         self.events = Some(events);
-        let lost = self.pieces.iter().filter(|(piece, before)| identity(piece) != Some(*before));
-        Ok(in_order(lost.map(|(piece, _)| piece.clone()).collect()))
+        self.watch(|_| true)?;
+        let changed = self.pieces.iter().filter(|(piece, before)| identity(piece) != Some(*before));
+        let replaced: Vec<PathBuf> = changed.map(|(piece, _)| piece.at().clone()).collect();
+        Ok(self.held_by(&replaced))
     }
 
     /// Readable when a name was made or replaced, once it listens.
@@ -72,23 +62,63 @@ impl Held {
         self.events.as_ref().map(AsFd::as_fd)
     }
 
-    /// The pieces whose names were made or replaced since the last call, in the order in which to place them.
-    pub(crate) fn lost(&self) -> Vec<Piece> {
+    /// The pieces whose names were made or replaced since the last call, in the order in which to place them, and with a
+    /// folder that was replaced all that it held.
+    ///
+    /// # Errors
+    /// When the kernel gives no more watches: then the session must end.
+    pub(crate) fn lost(&mut self) -> Result<Vec<Piece>, QuarantineError> {
+        let replaced = self.replaced();
+        // The watches on a folder that was replaced went with it. First those, so that nothing is missed in between.
+        self.watch(|folder| replaced.iter().any(|replaced| folder.starts_with(replaced)))?;
+        Ok(self.held_by(&replaced))
+    }
+
+    /// The pieces at these paths and below.
+    fn held_by(&self, replaced: &[PathBuf]) -> Vec<Piece> {
+        let pieces = self.pieces.iter().map(|(piece, _)| piece);
+        let lying = pieces.filter(|piece| replaced.iter().any(|replaced| piece.at().starts_with(replaced)));
+        in_order(lying.cloned().collect())
+    }
+
+    fn replaced(&self) -> Vec<PathBuf> {
         let Some(events) = &self.events else { return Vec::new() };
-        let mut lost: Vec<Piece> = Vec::new();
+        let mut replaced = Vec::new();
         let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
         let mut reader = inotify::Reader::new(events, &mut buffer);
         while let Ok(event) = reader.next() {
             if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
                 // Which ones is not known any more.
-                return in_order(self.pieces.iter().map(|(piece, _)| piece.clone()).collect());
+                return vec![PathBuf::from("/")];
             }
             let Some(name) = event.file_name() else { continue };
             let key = (event.wd(), OsString::from_vec(name.to_bytes().to_vec()));
             let lying = self.names.get(&key).into_iter().flatten();
-            lost.extend(lying.map(|&index| self.pieces[index].0.clone()));
+            replaced.extend(lying.map(|&index| self.pieces[index].0.at().clone()));
         }
-        in_order(lost)
+        replaced
+    }
+
+    /// Watches the chosen folders among those that hold pieces.
+    fn watch(&mut self, chosen: impl Fn(&Path) -> bool) -> Result<(), QuarantineError> {
+        let Some(events) = &self.events else { return Ok(()) };
+        for (index, (piece, _)) in self.pieces.iter().enumerate() {
+            let (Some(folder), Some(name)) = (piece.at().parent(), piece.at().file_name()) else { continue };
+            if !chosen(folder) {
+                continue;
+            }
+            // The same number again for a folder that is watched already.
+            match watch(events, folder) {
+                Ok(watch) => {
+                    let lying = self.names.entry((watch, name.to_owned())).or_default();
+                    lying.extend((!lying.contains(&index)).then_some(index));
+                }
+                // What the host has removed holds nothing; that it comes again is seen where it lay.
+                Err(Errno::NOENT | Errno::NOTDIR) => {}
+                Err(source) => return Err(QuarantineError::Watch { path: folder.to_owned(), source }),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -97,9 +127,10 @@ fn watch(events: &OwnedFd, folder: &Path) -> Result<i32, Errno> {
     inotify::add_watch(events, folder, mask)
 }
 
+/// The time of birth tells a file from a later one of the same number: file systems give numbers out again at once.
 fn identity(piece: &Piece) -> Option<Identity> {
     let stat = piece.at().symlink_metadata().ok()?;
-    Some((stat.dev(), stat.ino()))
+    Some((stat.dev(), stat.ino(), stat.created().ok()))
 }
 
 /// Outermost first, each once.
@@ -123,13 +154,33 @@ mod tests {
         let pin = |name: &str| Piece::Pin { at: at(name), read_only: true };
         let mut held = Held::new(&[pin("config"), pin("other"), pin("decoy")]);
         assert_eq!(held.listen().unwrap(), []);
-        assert_eq!(held.lost(), []);
+        assert_eq!(held.lost().unwrap(), []);
         std::fs::write(at("config.lock"), "new").unwrap();
         std::fs::rename(at("config.lock"), at("config")).unwrap();
         std::fs::write(at("other"), "in place, under the mount").unwrap();
-        assert_eq!(held.lost(), [pin("config")]);
+        assert_eq!(held.lost().unwrap(), [pin("config")]);
         let mut late = Held::new(&[pin("config"), pin("other")]);
         std::fs::rename(at("other"), at("config")).unwrap();
         assert_eq!(late.listen().unwrap(), [pin("config"), pin("other")]);
+    }
+
+    #[test]
+    fn with_a_replaced_folder_all_that_it_held_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let pin = |name: &str| Piece::Pin { at: at(name), read_only: true };
+        let make = |name: &str| {
+            std::fs::create_dir(at(name)).unwrap();
+            std::fs::write(at(name).join("config"), "").unwrap();
+        };
+        make("git");
+        let mut held = Held::new(&[pin("git"), pin("git/config")]);
+        assert_eq!(held.listen().unwrap(), []);
+        make("other");
+        std::fs::rename(at("git"), at("aside")).unwrap();
+        std::fs::rename(at("other"), at("git")).unwrap();
+        assert_eq!(held.lost().unwrap(), [pin("git"), pin("git/config")]);
+        std::fs::rename(at("aside/config"), at("git/config")).unwrap();
+        assert_eq!(held.lost().unwrap(), [pin("git/config")], "the new folder is watched as the old one was");
     }
 }

@@ -81,7 +81,7 @@ impl Keeper<'_> {
                 tell(News::Quarantined(self.watch.as_mut().map(Watch::handle).unwrap_or_default()))?;
             }
             if ready.held {
-                let lost = self.held.as_ref().map(Held::lost).unwrap_or_default();
+                let lost = self.held.as_mut().map(Held::lost).transpose()?.unwrap_or_default();
                 self.hold_again(&lost, tell)?;
             }
             if ready.event {
