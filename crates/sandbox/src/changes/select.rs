@@ -1,8 +1,7 @@
 //! Which changes a command is about.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::ChangesError;
 
@@ -11,7 +10,7 @@ use super::ChangesError;
 pub struct Selection {
     everything: bool,
     paths: Vec<PathBuf>,
-    globs: GlobSet,
+    globs: Vec<String>,
 }
 
 impl Selection {
@@ -22,7 +21,7 @@ impl Selection {
 
     /// No change.
     pub fn none() -> Self {
-        Self { everything: false, paths: Vec::new(), globs: GlobSet::empty() }
+        Self { everything: false, paths: Vec::new(), globs: Vec::new() }
     }
 
     /// The changes that `patterns` name. A pattern without `*`, `?`, `[` and `{` is a path as it stands.
@@ -30,27 +29,27 @@ impl Selection {
     /// # Errors
     /// A pattern that does not parse, or a path that leaves the project.
     pub fn of<P: AsRef<str>>(patterns: &[P]) -> Result<Self, ChangesError> {
-        let (mut paths, mut globs) = (Vec::new(), GlobSetBuilder::new());
+        let (mut paths, mut globs) = (Vec::new(), Vec::new());
         for pattern in patterns {
             let pattern = pattern.as_ref();
             let failed = |reason: String| ChangesError::Pattern { pattern: pattern.to_owned(), reason };
             // Also as a path: a file may be called `[slug].tsx`.
             paths.push(inside(Path::new(pattern)).ok_or_else(|| failed("it leaves the project".to_owned()))?);
             if pattern.contains(['*', '?', '[', '{']) {
-                let glob = GlobBuilder::new(pattern.trim_start_matches("./")).literal_separator(true).build();
-                globs.add(glob.map_err(|error| failed(error.to_string()))?);
+                let glob = pattern.trim_start_matches("./");
+                fast_glob::validate(glob).map_err(|error| failed(error.to_string()))?;
+                globs.push(glob.to_owned());
             }
         }
-        let failed = |error: globset::Error| ChangesError::Pattern {
-            pattern: String::new(),
-            reason: error.to_string(),
-        };
-        Ok(Self { everything: false, paths, globs: globs.build().map_err(failed)? })
+        Ok(Self { everything: false, paths, globs })
     }
 
     /// Whether it has this path.
     pub fn has(&self, path: &Path) -> bool {
-        self.everything || self.paths.iter().any(|named| path.starts_with(named)) || self.globs.is_match(path)
+        let matches = |glob: &String| fast_glob::glob_match(glob, path.as_os_str().as_bytes());
+        self.everything
+            || self.paths.iter().any(|named| path.starts_with(named))
+            || self.globs.iter().any(matches)
     }
 }
 

@@ -13,7 +13,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 
 use draw::Draw;
@@ -163,7 +162,6 @@ struct FolderRow {
     files: Vec<String>,
 }
 
-#[derive(Default)]
 struct Table {
     files: Kinds<FileRow>,
     folders: Kinds<FolderRow>,
@@ -172,42 +170,35 @@ struct Table {
 impl Table {
     fn parse(text: &str) -> Result<Self, String> {
         let rows: Rows = toml::from_str(text).map_err(|error| error.to_string())?;
-        let files = Kinds::new(rows.file, |row| &row.r#match).map_err(|error| error.to_string())?;
-        let folders = Kinds::new(rows.folder, |row| &row.r#match).map_err(|error| error.to_string())?;
-        Ok(Self { files, folders })
+        Ok(rows.into())
     }
 }
 
-/// Rows that are found by the path they are for.
-struct Kinds<Row> {
-    globs: GlobSet,
-    /// Which row each glob belongs to.
-    of: Vec<usize>,
-    rows: Vec<Row>,
-}
-
-impl<Row> Default for Kinds<Row> {
+impl Default for Table {
     fn default() -> Self {
-        Self { globs: GlobSet::empty(), of: Vec::new(), rows: Vec::new() }
+        Rows { file: Vec::new(), folder: Vec::new() }.into()
     }
+}
+
+impl From<Rows> for Table {
+    fn from(rows: Rows) -> Self {
+        Self {
+            files: Kinds { rows: rows.file, globs: |row| &row.r#match },
+            folders: Kinds { rows: rows.folder, globs: |row| &row.r#match },
+        }
+    }
+}
+
+/// Rows that are found by the path they are for. Nothing is compiled: a start asks about a few paths only.
+struct Kinds<Row> {
+    rows: Vec<Row>,
+    globs: fn(&Row) -> &Vec<String>,
 }
 
 impl<Row> Kinds<Row> {
-    fn new(rows: Vec<Row>, globs: impl Fn(&Row) -> &Vec<String>) -> Result<Self, globset::Error> {
-        let mut builder = GlobSetBuilder::new();
-        let mut of = Vec::new();
-        for (index, row) in rows.iter().enumerate() {
-            for glob in globs(row) {
-                builder.add(GlobBuilder::new(glob).literal_separator(true).build()?);
-                of.push(index);
-            }
-        }
-        Ok(Self { globs: builder.build()?, of, rows })
-    }
-
     fn matches(&self, path: &Path) -> Option<&Row> {
-        let glob = self.globs.matches(path).into_iter().min()?;
-        self.rows.get(*self.of.get(glob)?)
+        let path = path.as_os_str().as_bytes();
+        self.rows.iter().find(|row| (self.globs)(row).iter().any(|glob| fast_glob::glob_match(glob, path)))
     }
 }
 
