@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use redoma_jail::Terminal;
 use redoma_sys::Errno;
 use rustix::fs::{FileType, major, minor};
+use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use crate::error::RunError;
 
@@ -23,7 +24,7 @@ impl Streams {
     ///
     /// # Errors
     /// [`RunError::Stream`] for what would be more than a stream inside: a folder is a way into the host's tree, a
-    /// block device is a disk.
+    /// block device is a disk, and most sockets are a way into the host's network.
     pub(crate) fn of_caller() -> Result<Self, RunError> {
         let mut terminal = [false; 3];
         for (index, fd) in all().into_iter().enumerate() {
@@ -77,6 +78,7 @@ fn is_terminal(fd: BorrowedFd<'_>, name: &'static str) -> Result<bool, RunError>
         FileType::Directory => refuse("folder"),
         FileType::BlockDevice => refuse("block device"),
         FileType::CharacterDevice if !is_memory_device(stat.st_rdev) => refuse("device"),
+        FileType::Socket if !is_fixed_pair(fd) => refuse("socket that could be pointed elsewhere"),
         _ => Ok(false),
     }
 }
@@ -84,4 +86,47 @@ fn is_terminal(fd: BorrowedFd<'_>, name: &'static str) -> Result<bool, RunError>
 /// null, zero, full, random, urandom: major 1, of which 1, 2 and 4 are memory and ports. See `null(4)`.
 fn is_memory_device(device: u64) -> bool {
     major(device) == 1 && matches!(minor(device), 3 | 5 | 7 | 8 | 9)
+}
+
+/// Whether a socket can reach nothing but the one at its other end. It belongs to the network namespace that it was made
+/// in: a TCP socket can be connected anew to any host (`connect(2)` with `AF_UNSPEC`), a datagram needs no connection at
+/// all, and a listening socket takes whoever calls. Only a connected Unix stream stays what it is; it is also what
+/// Node's child processes and `socketpair(2)` give. See unix(7).
+fn is_fixed_pair(fd: BorrowedFd<'_>) -> bool {
+    let kind = sockopt::socket_type(fd);
+    sockopt::socket_domain(fd) == Ok(AddressFamily::UNIX)
+        && matches!(kind, Ok(SocketType::STREAM | SocketType::SEQPACKET))
+        && rustix::net::getpeername(fd).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+
+    use super::*;
+
+    fn passes(socket: &impl AsFd) -> bool {
+        is_terminal(socket.as_fd(), NAMES[0]).is_ok()
+    }
+
+    #[test]
+    fn a_connected_unix_stream_is_handed_through() {
+        let (one, other) = UnixStream::pair().unwrap();
+        assert!(passes(&one) && passes(&other));
+        drop(other);
+        assert!(passes(&one), "also when the other end is gone, as at the end of input");
+    }
+
+    #[test]
+    fn sockets_that_reach_more_than_one_other_end_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let connected = TcpStream::connect(tcp.local_addr().unwrap()).unwrap();
+        assert!(!passes(&tcp) && !passes(&connected));
+        assert!(!passes(&UdpSocket::bind("127.0.0.1:0").unwrap()));
+        assert!(!passes(&UnixListener::bind(folder.path().join("listens")).unwrap()));
+        let (datagrams, _other) = UnixDatagram::pair().unwrap();
+        assert!(!passes(&datagrams));
+    }
 }
