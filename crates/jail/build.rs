@@ -9,6 +9,7 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 struct Rules {
     allow: Vec<Calls>,
+    supervise: Vec<Calls>,
     check: Vec<Check>,
     refuse: Vec<Calls>,
 }
@@ -83,16 +84,12 @@ fn main() {
 
 fn generate(rules: &Rules) -> String {
     let mut code = String::from("pub(super) const SIMPLE: &[Simple] = &[\n");
-    for group in rules.allow.iter().chain(&rules.refuse) {
-        let answer = group.errno.as_ref().map_or("Answer::Allow".to_owned(), |errno| refusal(errno));
-        for (call, arch) in group.named() {
-            let scope = scope(&group.scope);
-            let _ = writeln!(
-                code,
-                "{arch}Simple {{ nr: nr::SYS_{call} as u32, answer: {answer}, scope: {scope} }},"
-            );
-        }
-    }
+    let groups = |list: &[Calls], answer: fn(&Calls) -> String| -> String {
+        list.iter().map(|group| group.to_rust(&answer(group))).collect()
+    };
+    code += &groups(&rules.allow, |_| "Answer::Allow".to_owned());
+    code += &groups(&rules.supervise, |_| "Answer::Supervise".to_owned());
+    code += &groups(&rules.refuse, |group| refusal(group.errno.as_ref().expect("a refusal has an errno")));
     code.push_str("];\npub(super) const CHECKS: &[Check] = &[\n");
     for check in &rules.check {
         let _ = writeln!(code, "{},", check.to_rust());
@@ -102,6 +99,14 @@ fn generate(rules: &Rules) -> String {
 }
 
 impl Calls {
+    fn to_rust(&self, answer: &str) -> String {
+        let scope = scope(&self.scope);
+        let rule = |(call, arch)| {
+            format!("{arch}Simple {{ nr: nr::SYS_{call} as u32, answer: {answer}, scope: {scope} }},\n")
+        };
+        self.named().map(rule).collect()
+    }
+
     /// Each call with the `cfg` attribute it needs.
     fn named(&self) -> impl Iterator<Item = (&str, &str)> {
         let any = self.calls.iter().map(|call| (call.as_str(), ""));
@@ -167,9 +172,11 @@ fn constants(names: &[String], separator: &str) -> String {
 fn constant(name: &str) -> String {
     match name {
         "PER_LINUX" | "NO_LENGTH" | "SELF" => "0".to_owned(),
-        // See ioprio_set(2) and FS_IOC_FSSETXATTR in linux/fs.h: libc has neither.
+        // See ioprio_set(2), linux/fs.h, linux/fscrypt.h and linux/fsverity.h: libc has none of these.
         "IOPRIO_WHO_PROCESS" => "1".to_owned(),
         "FS_IOC_FSSETXATTR" => "0x401c_5820".to_owned(),
+        "FS_IOC_SET_ENCRYPTION_POLICY" => "0x800c_6613".to_owned(),
+        "FS_IOC_ENABLE_VERITY" => "0x4080_6685".to_owned(),
         // O_TMPFILE is this bit and O_DIRECTORY, which means nothing by itself here.
         "O_TMPFILE_BIT" => "((nr::O_TMPFILE & !nr::O_DIRECTORY) as u32)".to_owned(),
         "PER_ASK" => "0xffff_ffff".to_owned(),

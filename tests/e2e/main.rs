@@ -8,6 +8,7 @@
     reason = "tests are their own names, and a panic is how one fails"
 )]
 
+mod attributes;
 mod changes;
 mod cli;
 mod environment;

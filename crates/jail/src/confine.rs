@@ -32,11 +32,22 @@ impl Confinement {
 
     /// Puts the rules on this process and all that it will start. Nothing takes them off again.
     pub(crate) fn apply(&self) -> Result<(), Failure> {
-        rustix::thread::set_no_new_privs(true).step(Step::NoNewPrivileges)?;
-        drop_capabilities().step(Step::DropCapabilities)?;
-        let landlock = self.landlock.try_clone().map_err(|_| Failure::new(Step::Landlock, Errno::MFILE))?;
-        landlock.restrict_self().map_err(|_| Failure::new(Step::Landlock, Errno::PERM))?;
+        self.narrow()?;
         redoma_sys::install_filter(&self.filter).step(Step::Seccomp)
+    }
+
+    /// The same, where the filter leaves calls to the supervisor: what comes back is for it, and nobody else. Without
+    /// a supervisor, as under [`Self::apply`], these calls do not exist.
+    pub(crate) fn apply_supervised(&self) -> Result<OwnedFd, Failure> {
+        self.narrow()?;
+        redoma_sys::install_supervised_filter(&self.filter).step(Step::Supervise)
+    }
+
+    fn narrow(&self) -> Result<(), Failure> {
+        rustix::thread::set_no_new_privs(true).step(Step::NoNewPrivileges)?;
+        drop_capabilities()?;
+        let landlock = self.landlock.try_clone().map_err(|_| Failure::new(Step::Landlock, Errno::MFILE))?;
+        landlock.restrict_self().map_err(|_| Failure::new(Step::Landlock, Errno::PERM)).map(drop)
     }
 }
 
@@ -53,7 +64,11 @@ pub(crate) fn set_rlimits(limits: &[(Resource, u64)]) -> Result<(), Failure> {
 }
 
 /// All five sets. The bounding set goes first, while there still is the capability to do so. See capabilities(7).
-fn drop_capabilities() -> Result<(), Errno> {
+pub(crate) fn drop_capabilities() -> Result<(), Failure> {
+    drop_all_sets().step(Step::DropCapabilities)
+}
+
+fn drop_all_sets() -> Result<(), Errno> {
     for capability in CapabilitySet::all().iter() {
         match rustix::thread::remove_capability_from_bounding_set(capability) {
             // Unknown to an older kernel; or already without the right to: then there is none left to gain, since

@@ -50,6 +50,10 @@ impl JailError {
             Self::Step(failure) if failure.errno() == Errno::NOENT && failure.path.is_some() => {
                 "it was there a moment ago: run the command again".into()
             }
+            Self::Step(failure) if failure.step == Step::Supervise && failure.errno() == Errno::BUSY => {
+                "whatever runs this container answers its system calls, and only one can: use `--tier full`"
+                    .into()
+            }
             _ => "run `redoma doctor`: it tells what this machine lacks and how to get it".into(),
         }
     }
@@ -114,6 +118,7 @@ pub enum Step {
     DropCapabilities,
     Landlock,
     Seccomp,
+    Supervise,
     Canary,
     Terminal,
     Fork,
@@ -141,6 +146,7 @@ impl Step {
             Self::DropCapabilities => "drop capabilities",
             Self::Landlock => "enforce the Landlock rules",
             Self::Seccomp => "install the system-call filter",
+            Self::Supervise => "have system calls answered by init",
             Self::Canary => "start: the canary got through to",
             Self::Terminal => "make a terminal",
             Self::Fork => "start a process",

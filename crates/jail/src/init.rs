@@ -17,6 +17,7 @@ use crate::child::in_child;
 use crate::confine::{self, Confinement};
 use crate::error::{Failure, InStep, Step};
 use crate::spawn::{Spawned, replace_standard_streams, spawn};
+use crate::supervisor::Supervisor;
 use crate::{canary, loopback, reap, root};
 use redoma_policy::Tier;
 
@@ -39,6 +40,7 @@ struct Init {
     channel: Channel,
     children: SignalFd,
     confinement: Confinement,
+    supervisor: Option<Supervisor>,
     command: Option<Running>,
 }
 
@@ -46,6 +48,8 @@ struct Init {
 struct Raised {
     children: SignalFd,
     confinement: Confinement,
+    /// Where init is not confined itself (landlock tier).
+    supervisor: Option<Supervisor>,
     /// The user and the mount namespace (full tier).
     namespaces: Vec<OwnedFd>,
 }
@@ -58,11 +62,11 @@ impl Init {
         // What the caller has open, such as folders of the host, must not be within reach of what starts here.
         let raised = channel.close_all_others().step(Step::Guard).and_then(|()| Self::build(blueprint));
         match raised {
-            Ok(Raised { children, confinement, namespaces }) => {
+            Ok(Raised { children, confinement, supervisor, namespaces }) => {
                 let enforced = Enforced { landlock_abi: confine::enforced_abi(blueprint) };
                 let namespaces: Vec<_> = namespaces.iter().map(AsFd::as_fd).collect();
                 channel.send(&Report::Ready(enforced), &namespaces).map_err(|_| NOT_RAISED)?;
-                Ok(Self { tier: blueprint.tier, channel, children, confinement, command: None })
+                Ok(Self { tier: blueprint.tier, channel, children, confinement, supervisor, command: None })
             }
             Err(failure) => {
                 let _ = channel.send(&Report::Failed(failure), &[]);
@@ -93,7 +97,7 @@ impl Init {
         confine::set_rlimits(&blueprint.rlimits)?;
         let confinement = Confinement::prepare(blueprint)?;
         replace_standard_streams().step(Step::Stdio)?;
-        match blueprint.tier {
+        let supervisor = match blueprint.tier {
             Tier::Full => {
                 confinement.apply()?;
                 // After the id map was written, which needs a dumpable process: from here on nobody inside can
@@ -101,32 +105,41 @@ impl Init {
                 rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).step(Step::Guard)?;
                 // 6. Proof.
                 canary::sing(&blueprint.canary)?;
+                None
             }
-            Tier::Landlock => try_in_child(&confinement, blueprint)?,
-        }
-        Ok(Raised { children, confinement, namespaces })
+            Tier::Landlock => {
+                // Init makes calls for commands that have no capabilities, and must not lend them its own.
+                confine::drop_capabilities()?;
+                try_in_child(&confinement, blueprint)?;
+                Some(Supervisor::prepare(blueprint)?)
+            }
+        };
+        Ok(Raised { children, confinement, supervisor, namespaces })
     }
 
     fn serve(mut self) -> ! {
         loop {
-            let (mut asked, mut reaped) = (false, false);
-            if let Ok(ready) = self.wait() {
-                (asked, reaped) = ready;
-            }
-            if reaped {
+            let Ok((asked, reaped, calls)) = self.wait() else { continue };
+            if !reaped.is_empty() {
                 self.reap();
             }
-            if asked && self.answer().is_err() {
+            if let Some(supervisor) = &mut self.supervisor {
+                supervisor.answer(&calls);
+            }
+            if !asked.is_empty() && self.answer().is_err() {
                 self.end();
             }
         }
     }
 
-    /// Whether the keeper asks something, and whether a child ended.
-    fn wait(&self) -> Result<(bool, bool), Errno> {
-        let mut fds = [PollFd::new(&self.channel, PollFlags::IN), PollFd::new(&self.children, PollFlags::IN)];
+    /// Whether the keeper asks something, whether a child ended, and which commands wait for an answer to a call.
+    fn wait(&self) -> Result<(PollFlags, PollFlags, Vec<PollFlags>), Errno> {
+        let own = [PollFd::new(&self.channel, PollFlags::IN), PollFd::new(&self.children, PollFlags::IN)];
+        let calls = self.supervisor.iter().flat_map(Supervisor::poll_fds);
+        let mut fds: Vec<_> = own.into_iter().chain(calls).collect();
         rustix::event::poll(&mut fds, None)?;
-        Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty()))
+        let calls = fds[2..].iter().map(PollFd::revents).collect();
+        Ok((fds[0].revents(), fds[1].revents(), calls))
     }
 
     /// An error means that the keeper is gone.
@@ -141,9 +154,13 @@ impl Init {
     }
 
     fn start(&mut self, request: &ExecRequest, descriptors: Vec<OwnedFd>) -> Result<(), Errno> {
-        let confinement = (self.tier == Tier::Landlock).then_some(&self.confinement);
+        let confinement = self.supervisor.is_some().then_some(&self.confinement);
         match spawn(request, descriptors, confinement) {
-            Ok(Spawned { child, command, terminal }) => {
+            Ok(Spawned { child, command, terminal, listener }) => {
+                if let (Some(supervisor), Some(listener)) = (&mut self.supervisor, listener) {
+                    // Not watched over, the command makes none of these calls.
+                    supervisor.watch(listener)?;
+                }
                 self.command = Some(Running { child, command });
                 let terminal: Vec<_> = terminal.iter().map(AsFd::as_fd).collect();
                 self.channel.send(&Report::Started { pid: command.as_raw_nonzero().get() }, &terminal)

@@ -65,8 +65,10 @@ impl Jail {
     /// Forks init, which builds what the blueprint says.
     ///
     /// # Errors
-    /// [`JailError::Clone`] with the kernel's reason, also when this process has other threads.
+    /// [`JailError::Clone`] with the kernel's reason, also when this process has other threads; [`JailError::Tier`] for
+    /// what the tier cannot do.
     pub fn start(blueprint: &Blueprint) -> Result<Raising, JailError> {
+        require_tier(blueprint)?;
         let (ours, theirs) = Channel::pair().map_err(JailError::Channel)?;
         let namespaces = match blueprint.tier {
             Tier::Full => Namespaces::ALL,
@@ -213,6 +215,18 @@ impl AsFd for Jail {
     /// Readable when there is an [`Event`].
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
+    }
+}
+
+/// Sandboxes inside the sandbox need Landlock's file rules off, which are all that the landlock tier has.
+fn require_tier(blueprint: &Blueprint) -> Result<(), JailError> {
+    match (blueprint.tier, blueprint.nested_userns) {
+        (Tier::Landlock, true) => Err(JailError::Tier {
+            tier: "landlock",
+            what: "let sandboxes be made inside (kernel.nested_userns = true)".into(),
+            hint: "set `kernel.nested_userns = false`, or use `--tier full`".into(),
+        }),
+        _ => Ok(()),
     }
 }
 

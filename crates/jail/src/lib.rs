@@ -3,7 +3,9 @@
 //! The way in is [`Jail::start`], which forks init; [`init`] raises the sandbox in the order that its code shows and
 //! then starts commands. A [`Blueprint`] says what to build. What the kernel here can enforce is found by [`Probes`].
 
+mod attributes;
 mod blueprint;
+mod caller;
 mod canary;
 mod channel;
 mod child;
@@ -19,6 +21,7 @@ mod reap;
 mod root;
 mod seccomp;
 mod spawn;
+mod supervisor;
 
 pub use blueprint::{Blueprint, Canary, Cover, Grant, Piece, Rights};
 pub use channel::{Ending, Enforced, Terminal};

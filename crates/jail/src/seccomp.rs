@@ -34,6 +34,8 @@ pub(crate) fn filter(tier: Tier, nested_userns: bool) -> Vec<Instruction> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Allow,
+    /// [`crate::supervisor`] answers, and without one the call does not exist.
+    Supervise,
     Refuse(u16),
 }
 
@@ -240,6 +242,7 @@ fn jump(operation: u32, k: u32, jt: u8, jf: u8) -> Instruction {
 fn answer(answer: Answer) -> Instruction {
     let value = match answer {
         Answer::Allow => nr::SECCOMP_RET_ALLOW,
+        Answer::Supervise => nr::SECCOMP_RET_USER_NOTIF,
         Answer::Refuse(errno) => nr::SECCOMP_RET_ERRNO | u32::from(errno),
     };
     instruction(nr::BPF_RET | nr::BPF_K, value)
@@ -371,6 +374,31 @@ mod tests {
         assert_eq!(full(nr::SYS_openat, [0, 0, nr::O_TMPFILE as u32, 0o4755, 0, 0]), errno(nr::EPERM));
         assert_eq!(full(nr::SYS_openat, [0, 0, nr::O_DIRECTORY as u32, 0o4755, 0, 0]), nr::SECCOMP_RET_ALLOW);
         assert_eq!(full(nr::SYS_openat2, NO), errno(nr::ENOSYS));
+    }
+
+    #[test]
+    fn attributes_are_supervised_where_no_mount_guards_them() {
+        let both = |nr| [Tier::Full, Tier::Landlock].map(|tier| ask(tier, false, nr, NO));
+        for nr in
+            [nr::SYS_fchmodat, nr::SYS_fchown, nr::SYS_utimensat, nr::SYS_setxattr, nr::SYS_fremovexattr]
+        {
+            assert_eq!(both(nr), [nr::SECCOMP_RET_ALLOW, nr::SECCOMP_RET_USER_NOTIF], "call {nr}");
+        }
+        let setuid = [0, 0, 0o4755, 0, 0, 0];
+        assert_eq!(ask(Tier::Landlock, false, nr::SYS_fchmodat, setuid), errno(nr::EPERM));
+        let flags = [0, nr::FS_IOC_SETFLAGS as u32, 0, 0, 0, 0];
+        assert_eq!(ask(Tier::Landlock, false, nr::SYS_ioctl, flags), errno(nr::EPERM));
+        assert_eq!(ask(Tier::Full, false, nr::SYS_ioctl, flags), nr::SECCOMP_RET_ALLOW);
+    }
+
+    #[test]
+    fn every_supervised_call_has_a_reader() {
+        let supervised = SIMPLE.iter().filter(|rule| rule.answer == Answer::Supervise);
+        let numbers: Vec<_> = supervised.map(|rule| rule.nr).collect();
+        assert!(numbers.len() >= 12, "{numbers:?}");
+        for nr in numbers {
+            assert!(crate::attributes::reader(nr.into()).is_some(), "call {nr}");
+        }
     }
 
     #[test]

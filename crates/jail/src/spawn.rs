@@ -1,7 +1,7 @@
 //! Starting one command, as init.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use redoma_sys::{Errno, Program};
@@ -11,7 +11,7 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 use serde::{Deserialize, Serialize};
 
-use crate::channel::{ExecRequest, Terminal};
+use crate::channel::{Channel, ExecRequest, Terminal};
 use crate::confine::Confinement;
 use crate::error::{Failure, InStep, Step};
 
@@ -23,6 +23,8 @@ pub(crate) struct Spawned {
     pub(crate) command: Pid,
     /// The outer end of its terminal.
     pub(crate) terminal: Option<OwnedFd>,
+    /// What its supervised calls come out of, where there are any (landlock tier).
+    pub(crate) listener: Option<OwnedFd>,
 }
 
 /// What the new process says before it runs the program.
@@ -30,6 +32,8 @@ pub(crate) struct Spawned {
 enum Word {
     /// The command is this process, and who says so leads its session.
     Leads(i32),
+    /// The filter is on; what supervised calls come out of is sent along.
+    Supervised,
     /// The program does not run.
     Failed(Failure),
 }
@@ -45,51 +49,48 @@ pub(crate) fn spawn(
     let terminal = request.terminal.map(|wanted| Pty::open(wanted).step(Step::Terminal)).transpose()?;
     let command = Command::new(request).step(Step::Program)?;
     let streams = streams(request, given, terminal.as_ref())?;
-    let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).step(Step::Fork)?;
+    let (told, tell) = Channel::pair().step(Step::Fork)?;
     let Some(child) = redoma_sys::fork().step(Step::Fork)? else {
         let failure = command.become_it(&streams, terminal.as_ref(), confinement, &tell);
-        say(&tell, &Word::Failed(failure));
+        // Who listens is init; without it there is nobody left to tell.
+        let _ = tell.send(&Word::Failed(failure), &[]);
         redoma_sys::exit_now(127);
     };
     drop(tell);
-    match listen(&told)? {
-        (_, Some(failure)) => {
+    let Heard { command, listener, failure } = listen(&told)?;
+    match failure {
+        Some(failure) => {
             let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
             Err(failure)
         }
-        (command, None) => {
-            Ok(Spawned { child, command: command.unwrap_or(child), terminal: terminal.map(|pty| pty.outer) })
+        None => {
+            let terminal = terminal.map(|pty| pty.outer);
+            Ok(Spawned { child, command: command.unwrap_or(child), terminal, listener })
         }
     }
 }
 
-fn say(pipe: &OwnedFd, word: &Word) {
-    // Who listens is init; without it there is nobody left to tell.
-    let _ = rustix::io::write(pipe, &postcard::to_allocvec(word).unwrap_or_default());
+/// All that the new process had to say.
+#[derive(Default)]
+struct Heard {
+    /// The command, if another process leads its session.
+    command: Option<Pid>,
+    listener: Option<OwnedFd>,
+    /// Why it does not run.
+    failure: Option<Failure>,
 }
 
-/// Listens until the pipe closes, which `execve` does: the command if another process leads its session, and why it
-/// does not run.
-fn listen(pipe: &OwnedFd) -> Result<(Option<Pid>, Option<Failure>), Failure> {
-    let mut said = Vec::new();
-    let mut bytes = [0u8; 8192];
-    loop {
-        match rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut bytes)).step(Step::Program)? {
-            0 => break,
-            length => said.extend(&bytes[..length]),
-        }
-    }
-    let (mut command, mut failure, mut rest) = (None, None, said.as_slice());
-    while !rest.is_empty() {
-        let (word, left) =
-            postcard::take_from_bytes(rest).map_err(|_| Failure::new(Step::Program, Errno::BADMSG))?;
+/// Listens until the socket closes, which `execve` does.
+fn listen(socket: &Channel) -> Result<Heard, Failure> {
+    let mut heard = Heard::default();
+    while let Some((word, descriptors)) = socket.receive().step(Step::Program)? {
         match word {
-            Word::Leads(pid) => command = Pid::from_raw(pid),
-            Word::Failed(why) => failure = Some(why),
+            Word::Leads(pid) => heard.command = Pid::from_raw(pid),
+            Word::Supervised => heard.listener = descriptors.into_iter().next(),
+            Word::Failed(why) => heard.failure = Some(why),
         }
-        rest = left;
     }
-    Ok((command, failure))
+    Ok(heard)
 }
 
 /// Standard input, output and error: the terminal's inner end or what the keeper handed in.
@@ -151,7 +152,7 @@ impl Command {
         streams: &[OwnedFd; 3],
         pty: Option<&Pty>,
         confinement: Option<&Confinement>,
-        tell: &OwnedFd,
+        tell: &Channel,
     ) -> Failure {
         match self.prepare(streams, pty, confinement, tell) {
             Ok(()) => Failure::new(Step::Program, self.execute()),
@@ -164,7 +165,7 @@ impl Command {
         streams: &[OwnedFd; 3],
         pty: Option<&Pty>,
         confinement: Option<&Confinement>,
-        tell: &OwnedFd,
+        tell: &Channel,
     ) -> Result<(), Failure> {
         // A session of its own: the command has the terminal made for it or none, never the user's.
         rustix::process::setsid().step(Step::Terminal)?;
@@ -179,7 +180,10 @@ impl Command {
         rustix::stdio::dup2_stderr(error).step(Step::Stdio)?;
         rustix::process::chdir(self.folder.as_c_str()).step(Step::Folder)?;
         redoma_sys::close_on_exec_from(3).step(Step::Stdio)?;
-        confinement.map_or(Ok(()), Confinement::apply)?;
+        if let Some(confinement) = confinement {
+            let listener = confinement.apply_supervised()?;
+            tell.send(&Word::Supervised, &[listener.as_fd()]).step(Step::Supervise)?;
+        }
         redoma_sys::restore_default_signals();
         Ok(())
     }
@@ -209,18 +213,18 @@ impl Command {
 /// Returns in a child; this process stays behind and leads the session. A command that led it itself could not be
 /// stopped by Ctrl-Z: the kernel does not stop a process group whose parents are all in other sessions. See "orphaned
 /// process group" in `setpgid(2)`.
-fn leave_a_leader(tell: &OwnedFd) -> Result<(), Failure> {
+fn leave_a_leader(tell: &Channel) -> Result<(), Failure> {
     match redoma_sys::fork().step(Step::Fork)? {
         None => Ok(()),
         Some(command) => {
-            say(tell, &Word::Leads(command.as_raw_nonzero().get()));
+            let _ = tell.send(&Word::Leads(command.as_raw_nonzero().get()), &[]);
             lead(command)
         }
     }
 }
 
 fn lead(command: Pid) -> ! {
-    // Nothing stays open here: the pipe would keep init listening, the terminal the keeper.
+    // Nothing stays open here: the socket would keep init listening, the terminal the keeper.
     let closed = redoma_sys::close_all();
     debug_assert!(closed.is_ok());
     redoma_sys::restore_default_signals();

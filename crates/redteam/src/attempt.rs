@@ -163,12 +163,6 @@ impl Attempt {
         self.judged(|_| None)
     }
 
-    /// Landlock has no right for what an inode says of itself: its mode, owner, times and attributes. Only a
-    /// read-only mount stops that, and `SECURITY.md` says so.
-    pub(crate) const fn metadata(self) -> Self {
-        self.full_only()
-    }
-
     pub(crate) const fn judged(mut self, judge: fn(&Planted) -> Option<String>) -> Self {
         self.judge = Judge::Outside(judge);
         self

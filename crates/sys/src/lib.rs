@@ -6,6 +6,7 @@
 mod clone;
 mod exec;
 mod mount;
+mod notify;
 pub mod probe;
 mod process;
 mod seccomp;
@@ -14,6 +15,7 @@ mod signal;
 pub use clone::{Cloned, Namespaces, clone_process, exit_now, fork};
 pub use exec::{Program, execve};
 pub use mount::{MountAttributes, mount_setattr};
+pub use notify::{Listener, Notification, install_supervised_filter, read_memory};
 pub use process::{Usage, children_usage, close_all, close_all_but, close_on_exec_from};
 pub use rustix::io::Errno;
 pub use seccomp::{Instruction, install_filter, landlock_abi};

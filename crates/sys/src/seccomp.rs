@@ -24,6 +24,11 @@ pub struct Instruction {
 ///
 /// No safe crate has this: `seccompiler` installs only the programs that it compiled itself.
 pub fn install_filter(program: &[Instruction]) -> Result<(), Errno> {
+    set_filter(program, 0).map(drop)
+}
+
+/// See `SECCOMP_SET_MODE_FILTER` in `seccomp(2)`.
+pub(crate) fn set_filter(program: &[Instruction], flags: libc::c_ulong) -> Result<libc::c_long, Errno> {
     let filter = libc::sock_fprog {
         len: u16::try_from(program.len()).map_err(|_| Errno::INVAL)?,
         filter: program.as_ptr().cast_mut().cast(),
@@ -31,8 +36,8 @@ pub fn install_filter(program: &[Instruction]) -> Result<(), Errno> {
     // SAFETY: `filter` points to `len` instructions laid out as the kernel's own; the kernel copies and
     // checks them before use and never writes to them.
     let done =
-        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const filter) };
-    if done == 0 { Ok(()) } else { Err(last_error()) }
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const filter) };
+    if done < 0 { Err(last_error()) } else { Ok(done) }
 }
 
 /// Version of Landlock's interface, 0 where there is none. See `landlock_create_ruleset(2)`.

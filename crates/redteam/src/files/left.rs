@@ -55,7 +55,6 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
             done(path.metadata().and_then(|now| fs::set_permissions(path, now.permissions())))
         },
     )
-    .metadata()
     .root(),
     Attempt::new(Section::Files, "device-open", "open the memory, a disk, a hypervisor or a tunnel", |_| {
         let devices = DEVICES.iter().map(Path::new).filter(|path| path.exists());

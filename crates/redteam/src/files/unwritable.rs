@@ -26,15 +26,13 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
     on_host("readonly-reopen", "open it for reading, then that descriptor for writing", |stage| {
         done(reopen(&stage.book()))
     }),
-    on_host("readonly-chmod", "change its mode", |stage| done(chmod(&stage.book()))).metadata(),
+    on_host("readonly-chmod", "change its mode", |stage| done(chmod(&stage.book()))),
     on_host("readonly-fchmod", "change its mode through a descriptor for reading", |stage| {
         done(fchmod(&stage.book()))
-    })
-    .metadata(),
-    on_host("readonly-chown", "set its owner", |stage| done(set_owner(&stage.book()))).metadata(),
-    on_host("readonly-utimes", "set its times", |stage| done(set_times(&stage.book()))).metadata(),
+    }),
+    on_host("readonly-chown", "set its owner", |stage| done(set_owner(&stage.book()))),
+    on_host("readonly-utimes", "set its times", |stage| done(set_times(&stage.book()))),
     on_host("readonly-xattr", "give it an extended attribute", |stage| done(set_attribute(&stage.book())))
-        .metadata()
         .optional(),
     on_host("readonly-flags", "set its inode flags", |stage| done(set_flags(&stage.book()))).optional(),
     on_host("readonly-rename", "rename it", |stage| {
@@ -56,18 +54,15 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
     on_host("readonly-symlink", "make a link there", |stage| {
         done(symlink("/etc/passwd", stage.library.join("new-link")))
     }),
-    on_host("readonly-folder-chmod", "change that folder's mode", |stage| done(chmod(&stage.library)))
-        .metadata(),
+    on_host("readonly-folder-chmod", "change that folder's mode", |stage| done(chmod(&stage.library))),
     on_host("denied-write", "write to a denied file", |stage| done(write(&stage.secret()))),
     on_host("denied-truncate", "cut a denied file short", |stage| done(truncate(&stage.secret()))),
-    on_host("denied-chmod", "change a denied file's mode", |stage| done(chmod(&stage.secret()))).metadata(),
-    on_host("denied-chown", "set a denied file's owner", |stage| done(set_owner(&stage.secret()))).metadata(),
-    on_host("denied-utimes", "set a denied file's times", |stage| done(set_times(&stage.secret())))
-        .metadata(),
+    on_host("denied-chmod", "change a denied file's mode", |stage| done(chmod(&stage.secret()))),
+    on_host("denied-chown", "set a denied file's owner", |stage| done(set_owner(&stage.secret()))),
+    on_host("denied-utimes", "set a denied file's times", |stage| done(set_times(&stage.secret()))),
     on_host("denied-xattr", "give a denied file an extended attribute", |stage| {
         done(set_attribute(&stage.secret()))
     })
-    .metadata()
     .optional(),
     on_host("denied-unlink", "remove a denied file", |stage| done(fs::remove_file(stage.secret()))),
     on_host("denied-unlink-nested", "remove a denied file below the writable project", |stage| {
@@ -86,12 +81,10 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
     }),
     on_host("ungranted-chmod", "change the mode of a file that nothing grants", |stage| {
         done(chmod(&stage.outside.join("secret.txt")))
-    })
-    .metadata(),
+    }),
     on_host("ungranted-utimes", "set the times of a file that nothing grants", |stage| {
         done(set_times(&stage.outside.join("secret.txt")))
-    })
-    .metadata(),
+    }),
     on_host("home-shell-startup", "append to the user's .bashrc", |stage| {
         done(append(&stage.home.join(".bashrc")))
     }),
@@ -111,7 +104,6 @@ pub(super) const ATTEMPTS: &[Attempt] = &[
             )
         },
     )
-    .metadata()
     .root(),
 ];
 

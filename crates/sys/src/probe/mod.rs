@@ -4,10 +4,11 @@
 //! such that the kernel changes nothing: null or dead pointers, descriptors that aren't open, flags that
 //! don't exist. What comes back then tells who answered. `EPERM`, `EACCES` and `ENOSYS` come from a filter,
 //! a missing capability or a kernel without the call; `EFAULT`, `EINVAL`, `EBADF` and success mean that the
-//! call was let through and looked at.
+//! call was let through and looked at. The few that do change something change only the file that they name.
 //!
 //! No safe crate offers this: `rustix` has safe signatures, which rule such arguments out on purpose.
 
+mod attributes;
 mod birth;
 mod inert;
 mod object;
@@ -15,6 +16,9 @@ mod reach;
 
 use rustix::io::Errno;
 
+pub use attributes::chmod_with_flags;
+#[cfg(target_arch = "x86_64")]
+pub use attributes::{OldTimes, set_old_times};
 pub use birth::{BirthCall, Namespace, birth, personality, unshare};
 #[cfg(target_arch = "x86_64")]
 pub use birth::{getpid_int80, getpid_x32};
