@@ -86,3 +86,16 @@ fn the_landlock_tier_refuses_a_repository_by_name_and_its_hint_works() {
     let ran = hinted.option("--profile", "strict").option("--write", "src").run().ok();
     assert!(ran.out().contains("src/a.txt"), "{ran:?}");
 }
+
+#[test]
+fn a_linked_worktree_gets_no_config_of_its_own_from_inside() {
+    let home = Home::new();
+    let project = home.project("main");
+    project.commit("first");
+    project.git(&["config", "extensions.worktreeConfig", "true"]);
+    let linked = home.path().join("linked");
+    project.git(&["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
+    let script = "echo started; echo '[core] fsmonitor = evil' > $(git rev-parse --git-dir)/config.worktree";
+    let _ = project.shell(script).current_dir(&linked).run().started();
+    assert!(!project.path().join(".git/worktrees/linked/config.worktree").exists());
+}

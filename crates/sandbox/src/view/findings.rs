@@ -110,9 +110,26 @@ impl Findings {
         let aliases = found.aliases.iter().map(|alias| (&alias.path, FileKind::File, alias.matched));
         for (path, kind, matched) in hits.chain(aliases) {
             let rule = numbered[matched.rule as usize].1;
+            if matched.verdict == Verdict::Protect {
+                findings.look_beside(policy, path, &rule.pattern);
+            }
             findings.add(matched.verdict, Finding::new(path, kind, rule));
         }
+        findings.absent.sort();
+        findings.absent.dedup();
         findings
+    }
+
+    /// What a protecting glob names beside an existing hit, such as `config.worktree` beside a worktree's `commondir`,
+    /// may no more be made than an exact path may.
+    fn look_beside(&mut self, policy: &ResolvedPolicy, hit: &Path, pattern: &PathPattern) {
+        let PathPattern::Glob(glob) = pattern else { return };
+        let beside = literal_names(glob.glob()).map(|name| hit.with_file_name(name));
+        let missing = beside.filter(|path| pattern.matches(path) && kind_of(path).is_none());
+        let writable = |path: &PathBuf| {
+            policy.filesystem.grant_for(path).is_some_and(|grant| grant.access == Access::Write)
+        };
+        self.absent.extend(missing.filter(writable));
     }
 
     fn look_up(
@@ -150,6 +167,13 @@ impl Findings {
     }
 }
 
+/// The names that a glob spells out in its last part: one, or those in braces.
+fn literal_names(glob: &str) -> impl Iterator<Item = &str> {
+    let last = glob.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let names = last.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(last);
+    names.split(',').filter(|name| !name.is_empty() && !name.contains(['*', '?', '[', ']', '{', '}', '\\']))
+}
+
 fn kind_of(path: &Path) -> Option<FileKind> {
     let kind = fs::symlink_metadata(path).ok()?.file_type();
     Some(match () {
@@ -185,5 +209,17 @@ mod tests {
             "any folder in the project may be renamed"
         );
         assert_eq!(held(&glob("**/b/*.key"), "/p/a/b/x.key"), [folders[0].clone(), folders[2].clone()]);
+    }
+
+    #[test]
+    fn the_names_a_glob_spells_out_are_known() {
+        let names = |glob| literal_names(glob).collect::<Vec<_>>();
+        assert_eq!(
+            names(".git/worktrees/*/{config.worktree,commondir,gitdir}"),
+            ["config.worktree", "commondir", "gitdir"]
+        );
+        assert_eq!(names("**/.vscode/"), [".vscode"]);
+        assert_eq!(names("**/*.key"), [""; 0]);
+        assert_eq!(names("a/{*.pem,b?,id}"), ["id"]);
     }
 }
