@@ -24,6 +24,8 @@ pub(crate) enum Request {
     Exec(ExecRequest),
     /// Send a signal to the command's process group, or only to the command.
     Signal { signal: i32, group: bool },
+    /// Stop everything inside but init, or let it go on.
+    Freeze(bool),
 }
 
 /// A command to start.

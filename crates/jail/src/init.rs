@@ -150,6 +150,10 @@ impl Init {
                 self.signal(signal, group);
                 Ok(())
             }
+            (Request::Freeze(frozen), _) => {
+                self.signal_all(if frozen { Signal::STOP } else { Signal::CONT });
+                Ok(())
+            }
         }
     }
 
@@ -179,6 +183,14 @@ impl Init {
         // The leader stopped itself when the command was stopped.
         if signal == Signal::CONT && running.child != running.command {
             let _ = rustix::process::kill_process(running.child, signal);
+        }
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        match self.tier {
+            // To a pid namespace's init, everybody is everybody inside.
+            Tier::Full => drop(redoma_sys::signal_everybody(signal)),
+            Tier::Landlock => reap::signal_descendants(signal),
         }
     }
 

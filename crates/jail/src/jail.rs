@@ -120,6 +120,14 @@ impl Jail {
         self.channel.send(&Request::Signal { signal, group }, &[]).map_err(JailError::Channel)
     }
 
+    /// Stops every process inside, or lets all go on. Comes before the caller stops itself.
+    ///
+    /// # Errors
+    /// [`JailError::Channel`] when init is gone.
+    pub fn freeze(&self, frozen: bool) -> Result<(), JailError> {
+        self.channel.send(&Request::Freeze(frozen), &[]).map_err(JailError::Channel)
+    }
+
     /// The next event; waits for one. None when init is gone.
     ///
     /// # Errors

@@ -17,6 +17,15 @@ pub(crate) fn end_descendants() {
     }
 }
 
+/// Sends a signal to every process below this one.
+pub(crate) fn signal_descendants(signal: Signal) {
+    let mut pending = children_of(rustix::process::getpid());
+    while let Some(pid) = pending.pop() {
+        let _ = rustix::process::kill_process(pid, signal);
+        pending.extend(children_of(pid));
+    }
+}
+
 /// Children are stopped before their own are listed, or they could fork past the list.
 fn kill_tree(pid: Pid, depth: u32) {
     const DEEPEST: u32 = 64;

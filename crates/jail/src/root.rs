@@ -133,20 +133,24 @@ fn open_devices() -> Result<Vec<OwnedFd>, Failure> {
 struct Root {
     /// `/`, for paths that must not leave it.
     folder: OwnedFd,
+    /// One file system for all private folders and covers, so that one size limits them together.
+    store: OwnedFd,
+    /// How many things the store holds; each is named by its number.
+    stored: usize,
     /// Device numbers of the file systems made here. A mount point is only ever created in one of these: the host's
     /// tree stays as it is.
     ours: Vec<u64>,
-    private_bytes: u64,
-    /// How many covering files there are.
-    covers: usize,
 }
 
-/// An empty folder at the root, kept for covering again what the host replaces.
-const COVERS: &str = ".redoma";
+/// An empty folder at the root. The store lies there while the root is put together, and again for a moment when the
+/// host replaces what is covered; then what it holds is mounted where it belongs and has no other name.
+const STORE: &str = ".redoma";
 
 impl Root {
     fn pivot(private_bytes: u64) -> Result<Self, Failure> {
-        let folder = tmpfs(private_bytes, 0o755).step(Step::NewRoot)?;
+        /// Mount points and links; it is read-only before a command runs.
+        const ROOM: u64 = 16 << 20;
+        let folder = tmpfs(ROOM, 0o755).step(Step::NewRoot)?;
         // The mount has to be somewhere to become the root, and /tmp is everywhere. This process alone sees it.
         attach(&folder, CWD, "/tmp").step(Step::EnterRoot)?;
         rustix::process::fchdir(&folder).step(Step::EnterRoot)?;
@@ -154,16 +158,41 @@ impl Root {
         // The host's tree now lies over the new root; letting go of it leaves nothing to climb back to.
         rustix::mount::unmount(".", UnmountFlags::DETACH).step(Step::EnterRoot)?;
         rustix::process::chdir("/").step(Step::EnterRoot)?;
-        rustix::fs::mkdirat(&folder, COVERS, Mode::from_raw_mode(0o700)).step(Step::NewRoot)?;
-        let device = rustix::fs::fstat(&folder).step(Step::EnterRoot)?.st_dev;
-        Ok(Self { folder, ours: vec![device], private_bytes, covers: 0 })
+        rustix::fs::mkdirat(&folder, STORE, Mode::from_raw_mode(0o700)).step(Step::NewRoot)?;
+        Self::with_store(folder, private_bytes)
+    }
+
+    fn with_store(folder: OwnedFd, bytes: u64) -> Result<Self, Failure> {
+        let store = tmpfs(bytes, 0o700).step(Step::NewRoot)?;
+        let place = open_beneath(&folder, Path::new(STORE)).step(Step::NewRoot)?;
+        attach(&store, place, "").step(Step::NewRoot)?;
+        let device = |fd: &OwnedFd| rustix::fs::fstat(fd).map(|stat| stat.st_dev).step(Step::NewRoot);
+        let ours = vec![device(&folder)?, device(&store)?];
+        Ok(Self { folder, store, stored: 0, ours })
+    }
+
+    fn let_go_of_store(&self) -> Result<(), Failure> {
+        rustix::mount::unmount(Path::new("/").join(STORE), UnmountFlags::DETACH).step(Step::NewRoot)
     }
 
     /// A fresh proc shows this pid namespace only. What acts on the whole machine is read-only or covered: these
     /// files check for user 0 by its number, which the host's root has inside too.
     fn mount_proc(&mut self, proc: &OwnedFd, nested_userns: bool) -> Result<(), Failure> {
-        const READ_ONLY: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"];
-        const HIDDEN: [&str; 9] = [
+        const READ_ONLY: [&str; 12] = [
+            "sys",
+            "sysrq-trigger",
+            "irq",
+            "bus",
+            "fs",
+            "acpi",
+            "scsi",
+            "asound",
+            "driver",
+            "dynamic_debug",
+            "tty",
+            "mtrr",
+        ];
+        const HIDDEN: [&str; 13] = [
             "kcore",
             "kmsg",
             "keys",
@@ -173,6 +202,10 @@ impl Root {
             "latency_stats",
             "kpagecount",
             "kpageflags",
+            "kpagecgroup",
+            "vmallocinfo",
+            "slabinfo",
+            "pagetypeinfo",
         ];
         self.attach_at(proc, Path::new("/proc"), Kind::Folder)?;
         if !nested_userns {
@@ -233,10 +266,26 @@ impl Root {
     }
 
     fn private(&mut self, at: &Path, mode: u32) -> Result<(), Failure> {
-        let folder = tmpfs(self.private_bytes, mode).step_at(Step::NewRoot, at)?;
-        self.attach_at(&folder, at, Kind::Folder)?;
-        self.ours.push(rustix::fs::fstat(&folder).step_at(Step::NewRoot, at)?.st_dev);
-        Ok(())
+        let folder = self.new_folder(mode).step_at(Step::NewRoot, at)?;
+        self.mount_stored(&folder, at, MountAttributes::CONFINED)
+    }
+
+    fn new_name(&mut self) -> String {
+        self.stored += 1;
+        self.stored.to_string()
+    }
+
+    fn new_folder(&mut self, mode: u32) -> Result<OwnedFd, Errno> {
+        let name = self.new_name();
+        rustix::fs::mkdirat(&self.store, &name, Mode::from_raw_mode(mode))?;
+        open_beneath(&self.store, Path::new(&name))
+    }
+
+    fn mount_stored(&self, stored: &OwnedFd, at: &Path, attributes: MountAttributes) -> Result<(), Failure> {
+        let kind = Kind::of(stored).step_at(Step::Place, at)?;
+        let tree = clone_tree(stored).step_at(Step::Place, at)?;
+        mount_setattr(&tree, attributes, false).step_at(Step::Place, at)?;
+        self.attach_at(&tree, at, kind)
     }
 
     fn link(&self, at: &Path, target: &Path) -> Result<(), Failure> {
@@ -258,47 +307,15 @@ impl Root {
     }
 
     fn cover(&mut self, at: &Path, cover: &Cover) -> Result<(), Failure> {
-        match cover {
-            Cover::File(content, mode) => self.cover_with_file(at, content, *mode),
-            Cover::Folder(files) => self.cover_with_folder(at, files),
-        }
-    }
-
-    fn cover_with_file(&mut self, at: &Path, content: &[u8], mode: u32) -> Result<(), Failure> {
-        let name = self.covers.to_string();
-        self.covers += 1;
-        let folder = self.covers_folder().step_at(Step::Create, at)?;
-        write_file(&folder, OsStr::new(&name), content, mode).step_at(Step::Create, at)?;
-        let tree =
-            self.open(&Path::new(COVERS).join(&name)).and_then(clone_tree).step_at(Step::Create, at)?;
-        mount_setattr(&tree, MountAttributes::READ_ONLY, false).step_at(Step::Place, at)?;
-        self.attach_at(&tree, at, Kind::File)
-    }
-
-    /// Where covering files lie until all are mounted; then it is let go, and they have no other name.
-    fn covers_folder(&self) -> Result<OwnedFd, Errno> {
-        if self.covers > 1 {
-            return self.open(Path::new(COVERS));
-        }
-        attach(tmpfs(self.private_bytes, 0o700)?, self.open(Path::new(COVERS))?, "")?;
-        self.open(Path::new(COVERS))
-    }
-
-    /// A small file system of its own, filled before it is mounted anywhere.
-    fn cover_with_folder(&mut self, at: &Path, files: &[(PathBuf, Vec<u8>, u32)]) -> Result<(), Failure> {
-        const ROOM: u64 = 1 << 20;
-        let folder = tmpfs(ROOM, 0o700).step_at(Step::Create, at)?;
-        for (name, content, mode) in files {
-            if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-                match rustix::fs::mkdirat(&folder, parent, Mode::from_raw_mode(0o700)) {
-                    Err(Errno::EXIST) => {}
-                    made => made.step_at(Step::Create, at)?,
-                }
+        let stored = match cover {
+            Cover::File(content, mode) => {
+                let name = self.new_name();
+                write_file(&self.store, OsStr::new(&name), content, *mode)
+                    .and_then(|()| open_beneath(&self.store, Path::new(&name)))
             }
-            write_file(&folder, name.as_os_str(), content, *mode).step_at(Step::Create, at)?;
-        }
-        mount_setattr(&folder, MountAttributes::READ_ONLY, false).step_at(Step::Place, at)?;
-        self.attach_at(&folder, at, Kind::Folder)
+            Cover::Folder(files) => self.new_folder(0o700).and_then(|folder| fill(folder, files)),
+        };
+        self.mount_stored(&stored.step_at(Step::Create, at)?, at, MountAttributes::READ_ONLY)
     }
 
     fn where_present(
@@ -312,20 +329,13 @@ impl Root {
         }
     }
 
-    fn let_go_of_covers(&self) -> Result<(), Failure> {
-        if self.covers == 0 {
-            return Ok(());
-        }
-        rustix::mount::unmount(Path::new("/").join(COVERS), UnmountFlags::DETACH).step(Step::NewRoot)
-    }
-
     /// From here on `/` itself can't be written.
     fn seal(&self) -> Result<(), Failure> {
-        self.let_go_of_covers()?;
+        self.let_go_of_store()?;
         mount_setattr(&self.folder, MountAttributes::READ_ONLY, false).step(Step::NewRoot)
     }
 
-    fn attach_at(&mut self, tree: &OwnedFd, at: &Path, kind: Kind) -> Result<(), Failure> {
+    fn attach_at(&self, tree: &OwnedFd, at: &Path, kind: Kind) -> Result<(), Failure> {
         let target = match self.open(at) {
             Err(Errno::NOENT) => self.create(at, kind)?,
             opened => opened.step_at(Step::Place, at)?,
@@ -333,13 +343,8 @@ impl Root {
         attach(tree, &target, "").step_at(Step::Place, at)
     }
 
-    /// Opens a path below the new root. Symbolic links in it are refused: the pieces have canonical paths.
     fn open(&self, at: &Path) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let below = at.strip_prefix("/").unwrap_or(at);
-        let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        rustix::fs::openat2(&self.folder, below, flags, Mode::empty(), resolve)
+        open_beneath(&self.folder, at.strip_prefix("/").unwrap_or(at))
     }
 
     fn create(&self, at: &Path, kind: Kind) -> Result<OwnedFd, Failure> {
@@ -371,6 +376,27 @@ impl Root {
     }
 }
 
+/// Opens a path below a folder of the new root. Symbolic links in it are refused: the pieces have canonical paths.
+fn open_beneath(folder: &OwnedFd, below: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(folder, below, flags, Mode::empty(), resolve)
+}
+
+fn fill(folder: OwnedFd, files: &[(PathBuf, Vec<u8>, u32)]) -> Result<OwnedFd, Errno> {
+    for (name, content, mode) in files {
+        if let Some(parent) = name.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            match rustix::fs::mkdirat(&folder, parent, Mode::from_raw_mode(0o700)) {
+                Err(Errno::EXIST) => {}
+                made => made?,
+            }
+        }
+        write_file(&folder, name.as_os_str(), content, *mode)?;
+    }
+    Ok(folder)
+}
+
 #[derive(Clone, Copy)]
 enum Kind {
     File,
@@ -384,8 +410,11 @@ impl Kind {
     }
 }
 
+/// A file system in memory. Its names cost the kernel memory too, which no size counts.
 fn tmpfs(bytes: u64, mode: u32) -> Result<OwnedFd, Errno> {
-    new_filesystem("tmpfs", &[("size", bytes.to_string()), ("mode", format!("{mode:o}"))])
+    let names = (bytes / 8192).max(65_536);
+    let size = ("size", bytes.to_string());
+    new_filesystem("tmpfs", &[size, ("nr_inodes", names.to_string()), ("mode", format!("{mode:o}"))])
 }
 
 fn attach(tree: impl AsFd, to: impl AsFd, path: &str) -> Result<(), Errno> {
@@ -408,13 +437,15 @@ fn write_file(folder: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> Resu
 
 /// Places pieces once more, in a root that was entered and sealed before.
 pub(crate) fn place_again(pieces: &[Piece]) -> Result<(), Failure> {
-    let folder = open_unlinked(Path::new("/")).step(Step::EnterRoot)?;
-    let mut root = Root { folder, ours: Vec::new(), private_bytes: 1 << 20, covers: 0 };
+    const ROOM: u64 = 16 << 20;
+    let mut root = Root::with_store(open_unlinked(Path::new("/")).step(Step::EnterRoot)?, ROOM)?;
+    // Nothing may be created now.
+    root.ours.clear();
     for piece in pieces {
         // What the host has removed needs no cover.
         root.where_present(piece.at(), |root, _| root.place(piece, None))?;
     }
-    root.let_go_of_covers()
+    root.let_go_of_store()
 }
 
 // === rehearsals, for the probes ===

@@ -31,6 +31,8 @@ pub enum RunError {
     ProtectedLink { path: PathBuf },
     #[error("{name} is a {what}, which would be a way out of the sandbox")]
     Stream { name: &'static str, what: &'static str },
+    #[error("a command made protected paths {limit} times, so the session was ended")]
+    Flood { limit: usize },
     #[error("the terminal cannot be used: {0}")]
     Terminal(Errno),
     #[error("waiting for the sandbox failed: {0}")]
@@ -59,6 +61,7 @@ impl RunError {
                 )
             }
             Self::Stream { name, .. } => format!("redirect {name} to or from a file or a pipe"),
+            Self::Flood { .. } => "run `redoma log` to see which; they were all moved to quarantine".into(),
             Self::Terminal(_) => {
                 "run it with its streams redirected, as in `redoma run … </dev/null | cat`".into()
             }

@@ -11,6 +11,7 @@ use rustix::process::Signal;
 
 use crate::error::RunError;
 use crate::held::Held;
+use crate::pipes::Pipes;
 use crate::quarantine::{Quarantined, Watch};
 use crate::run::RunEnd;
 use crate::terminal::{Relay, Wants};
@@ -28,11 +29,14 @@ pub(crate) struct Keeper<'a> {
     pub(crate) jail: &'a Jail,
     pub(crate) signals: SignalFd,
     pub(crate) relay: Option<Relay>,
-    pub(crate) watch: Option<Watch>,
-    pub(crate) held: Option<Held>,
+    pub(crate) pipes: Pipes,
+    pub(crate) watch: Option<&'a mut Watch>,
+    pub(crate) held: Option<&'a mut Held>,
     pub(crate) deadline: Option<Instant>,
     /// When to begin to listen for changes from outside; none once it has.
     pub(crate) listen_at: Option<Instant>,
+    /// Whether somebody outside asked for a stop, as Ctrl-Z does where the terminal is not ours.
+    pub(crate) stop_asked: bool,
 }
 
 /// A command that ends before this is only looked after once it has: the kernel takes tens of milliseconds to let go of
@@ -51,6 +55,7 @@ struct Ready {
     quarantine: bool,
     held: bool,
     relay: Wants,
+    pipes: Vec<usize>,
 }
 
 /// From now on signals are read from a descriptor; to be called before the command runs, so that none is lost.
@@ -74,20 +79,21 @@ impl Keeper<'_> {
             if let Some(relay) = &mut self.relay {
                 relay.pump(ready.relay);
             }
+            ready.pipes.iter().for_each(|&index| self.pipes.pump(index));
             if ready.signal {
                 self.take_signal()?;
             }
             if ready.quarantine {
-                tell(News::Quarantined(self.watch.as_mut().map(Watch::handle).unwrap_or_default()))?;
+                tell(News::Quarantined(self.watch.as_mut().map(|watch| watch.handle()).unwrap_or_default()))?;
             }
             if ready.held {
-                let lost = self.held.as_mut().map(Held::lost).transpose()?.unwrap_or_default();
+                let lost = self.held.as_mut().map(|held| held.lost()).transpose()?.unwrap_or_default();
                 self.hold_again(&lost, tell)?;
             }
             if ready.event {
                 match self.jail.event()? {
                     Some(Event::Ended(ending)) => return Ok(RunEnd::Command(ending)),
-                    Some(Event::Stopped) => self.stop_along(),
+                    Some(Event::Stopped) => self.stop_along()?,
                     None => return Err(RunError::Jail(redoma_jail::JailError::Gone)),
                 }
             }
@@ -128,9 +134,12 @@ impl Keeper<'_> {
         let left = next.map(|next| timespec(next.saturating_duration_since(now)));
         let wants = self.relay.as_ref().map(Relay::wants).unwrap_or_default();
         let mut fds = vec![PollFd::new(self.jail, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
-        let watch = self.watch.as_ref().and_then(Watch::fd).map(|fd| push(&mut fds, fd, PollFlags::IN));
-        let held = self.held.as_ref().and_then(Held::fd).map(|fd| push(&mut fds, fd, PollFlags::IN));
+        let watch =
+            self.watch.as_ref().and_then(|watch| watch.fd()).map(|fd| push(&mut fds, fd, PollFlags::IN));
+        let held = self.held.as_ref().and_then(|held| held.fd()).map(|fd| push(&mut fds, fd, PollFlags::IN));
         let (input, output, inner) = self.relay_places(&mut fds, wants);
+        let pipes: Vec<(usize, usize)> =
+            self.pipes.waits().map(|(index, fd, flags)| (index, push(&mut fds, fd, flags))).collect();
         match rustix::event::poll(&mut fds, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(RunError::Wait(errno)),
@@ -141,6 +150,7 @@ impl Keeper<'_> {
             signal: any(Some(1)),
             quarantine: any(watch),
             held: any(held),
+            pipes: pipes.into_iter().filter(|(_, at)| any(Some(*at))).map(|(index, _)| index).collect(),
             relay: Wants {
                 read_input: any(input),
                 write_output: any(output),
@@ -175,6 +185,7 @@ impl Keeper<'_> {
             } else if number == Signal::CONT.as_raw() {
                 self.go_on();
             } else if FORWARDED.iter().any(|signal| signal.as_raw() == number) {
+                self.stop_asked |= number == Signal::TSTP.as_raw();
                 // A command that is gone already needs no signal.
                 let _ = self.jail.signal(number, true);
             }
@@ -182,13 +193,22 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// The command was stopped, by Ctrl-Z inside or by a signal: so is `redoma`, so that the user's shell takes over.
-    fn stop_along(&mut self) {
+    /// The command was stopped. If the user did it, by Ctrl-Z, `redoma` stops too, so that the user's shell takes over;
+    /// but first everything inside: nothing may run while nobody watches. A command that stops itself just stands.
+    fn stop_along(&mut self) -> Result<(), RunError> {
+        let by_user =
+            std::mem::take(&mut self.stop_asked) || self.relay.as_ref().is_some_and(Relay::has_terminal);
+        if !by_user {
+            return Ok(());
+        }
+        self.jail.freeze(true)?;
         if let Some(relay) = &mut self.relay {
             relay.give_terminal_back();
         }
         let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+        self.jail.freeze(false)?;
         self.go_on();
+        Ok(())
     }
 
     fn go_on(&mut self) {

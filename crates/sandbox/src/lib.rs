@@ -12,6 +12,7 @@ pub mod leftovers;
 pub mod machine;
 mod manager;
 mod native;
+mod pipes;
 pub mod project;
 pub mod quarantine;
 mod record;

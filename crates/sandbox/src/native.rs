@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -63,7 +64,12 @@ impl Run<'_> {
         let began = Instant::now();
         let streams = Streams::of_caller()?;
         let mut sandbox = self.create(record)?;
-        let end = self.execute(&mut sandbox, streams, record)?;
+        let end = self.execute(&mut sandbox, streams, record);
+        // However it ended: everything inside ends, and what should not be there goes, before anything else may fail.
+        sandbox.jail.finish();
+        let swept = sandbox.sweep(record);
+        let end = end?;
+        swept?;
         self.destroy(sandbox, end, began, record)
     }
 
@@ -107,7 +113,11 @@ impl Run<'_> {
         record: &mut RunRecord,
     ) -> Result<RunEnd, RunError> {
         let signals = keeper::take_signals()?;
-        let running = sandbox.jail.exec(self.exec(streams), &streams.handed_through())?;
+        let (handed, pipes) = streams.hand_in().map_err(RunError::Wait)?;
+        let given: Vec<_> = handed.iter().map(AsFd::as_fd).collect();
+        let running = sandbox.jail.exec(self.exec(streams), &given)?;
+        // The sandbox's ends: a pipe has its end only when nobody else holds it.
+        drop(handed);
         record.started(running.pid.unsigned_abs(), self.request)?;
         let relay = running.terminal.map(|inner| Relay::new(inner, streams)).transpose();
         let time = self.request.policy.limits.time.map(|time| time.0);
@@ -115,23 +125,25 @@ impl Run<'_> {
             jail: &sandbox.jail,
             signals,
             relay: relay.map_err(RunError::Terminal)?,
-            watch: sandbox.watch.take(),
-            held: sandbox.held.take(),
+            pipes,
+            watch: sandbox.watch.as_mut(),
+            held: sandbox.held.as_mut(),
             deadline: time.map(|time| Instant::now() + time),
             listen_at: Some(Instant::now() + keeper::UNWATCHED),
+            stop_asked: false,
         };
         let quarantined = &mut sandbox.quarantined;
         let end = keeper.watch_over(&mut |news| match news {
             News::Quarantined(found) => note(record, quarantined, found),
             News::HeldAgain(paths) => paths.iter().try_for_each(|path| record.held_again(path)),
         })?;
-        let Keeper { relay, watch, .. } = keeper;
-        // The last word of the terminal comes when nothing holds its inner end any more.
+        let Keeper { relay, mut pipes, .. } = keeper;
+        // The last words come when nothing inside holds the other end any more.
         sandbox.jail.finish();
         if let Some(mut relay) = relay {
             relay.drain();
         }
-        sandbox.watch = watch;
+        pipes.drain(end != RunEnd::TimedOut);
         if let (RunEnd::TimedOut, Some(time)) = (end, time) {
             record.time_limit(time)?;
         }
@@ -146,9 +158,6 @@ impl Run<'_> {
         began: Instant,
         record: &mut RunRecord,
     ) -> Result<(RunOutcome, Outcome, Usage), RunError> {
-        if let Some(watch) = &mut sandbox.watch {
-            note(record, &mut sandbox.quarantined, watch.sweep())?;
-        }
         let hits = sandbox.limits.hits();
         hits.iter().try_for_each(|hit| record.limit_hit(hit))?;
         let peak = sandbox.limits.peak();
@@ -390,12 +399,27 @@ impl Run<'_> {
     }
 }
 
+impl Sandbox {
+    /// Moves away what appeared where nothing may, when nothing runs any more that could make it again.
+    fn sweep(&mut self, record: &mut RunRecord) -> Result<(), RunError> {
+        let found = self.watch.as_mut().map(Watch::sweep).unwrap_or_default();
+        note(record, &mut self.quarantined, found)
+    }
+}
+
+/// All is noted before a failure is told: what was moved away was moved away, whether or not it could be written down.
 fn note(record: &mut RunRecord, all: &mut Vec<Quarantined>, found: Vec<Quarantined>) -> Result<(), RunError> {
+    /// Of more, the record holds none: a command that makes them is at it on purpose, to fill it.
+    const RECORDED: usize = 256;
+    const MOST: usize = 8192;
+    let mut first = Ok(());
     for one in found {
-        record.quarantined(&one)?;
+        let written = if all.len() < RECORDED { record.quarantined(&one) } else { Ok(()) };
+        first = first.and(written);
         all.push(one);
     }
-    Ok(())
+    first?;
+    if all.len() < MOST { Ok(()) } else { Err(RunError::Flood { limit: MOST }) }
 }
 
 /// A limit that holds less than its name says.

@@ -1,13 +1,15 @@
-//! The caller's standard input, output and error: which are handed through, and which are a terminal.
+//! The caller's standard input, output and error: files are handed in, pipes and sockets are relayed, a terminal is made
+//! anew.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use redoma_jail::Terminal;
 use redoma_sys::Errno;
 use rustix::fs::{FileType, major, minor};
-use rustix::net::{AddressFamily, SocketType, sockopt};
+use rustix::net::{SocketType, sockopt};
 
 use crate::error::RunError;
+use crate::pipes::Pipes;
 
 const NAMES: [&str; 3] = ["standard input", "standard output", "standard error"];
 
@@ -17,6 +19,32 @@ pub(crate) struct Streams {
     /// Whether each is a terminal, which is never handed in: a command that holds the user's terminal can type into
     /// the user's shell.
     pub(crate) terminal: [bool; 3],
+    /// Whether each is a pipe or a socket, which are not handed in either; [`Pipes`] says why.
+    relayed: [bool; 3],
+}
+
+/// A stream as the command gets it.
+pub(crate) enum Handed {
+    /// The caller's file or null device.
+    Outer(BorrowedFd<'static>),
+    /// The sandbox's end of a pipe that is relayed.
+    Pipe(OwnedFd),
+}
+
+impl AsFd for Handed {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Outer(fd) => *fd,
+            Self::Pipe(fd) => fd.as_fd(),
+        }
+    }
+}
+
+/// What a stream is.
+enum Kind {
+    Terminal,
+    Pipe,
+    File,
 }
 
 impl Streams {
@@ -24,18 +52,32 @@ impl Streams {
     ///
     /// # Errors
     /// [`RunError::Stream`] for what would be more than a stream inside: a folder is a way into the host's tree, a
-    /// block device is a disk, and most sockets are a way into the host's network.
+    /// block device is a disk, and a socket that is not connected is a way into the host's network.
     pub(crate) fn of_caller() -> Result<Self, RunError> {
-        let mut terminal = [false; 3];
+        let mut streams = Self { terminal: [false; 3], relayed: [false; 3] };
         for (index, fd) in all().into_iter().enumerate() {
-            terminal[index] = is_terminal(fd, NAMES[index])?;
+            let kind = kind_of(fd, NAMES[index])?;
+            streams.terminal[index] = matches!(kind, Kind::Terminal);
+            streams.relayed[index] = matches!(kind, Kind::Pipe);
         }
-        Ok(Self { terminal })
+        Ok(streams)
     }
 
-    /// The streams that are handed through, in order.
-    pub(crate) fn handed_through(self) -> Vec<BorrowedFd<'static>> {
-        all().into_iter().zip(self.terminal).filter(|(_, terminal)| !terminal).map(|(fd, _)| fd).collect()
+    /// The streams that are not the terminal, in order, and the relay of those that are pipes.
+    pub(crate) fn hand_in(self) -> Result<(Vec<Handed>, Pipes), Errno> {
+        let (mut handed, mut pipes) = (Vec::new(), Pipes::default());
+        let [_, output, error] = all();
+        for (index, outer) in all().into_iter().enumerate().filter(|(index, _)| !self.terminal[*index]) {
+            handed.push(match (self.relayed[index], handed.last()) {
+                (false, _) => Handed::Outer(outer),
+                // `2>&1`: what is written to either comes in the order in which it was written.
+                (true, Some(Handed::Pipe(pipe))) if index == 2 && self.relayed[1] && same(output, error) => {
+                    Handed::Pipe(rustix::io::fcntl_dupfd_cloexec(pipe, 3)?)
+                }
+                (true, _) => Handed::Pipe(pipes.add(outer, index == 0)?),
+            });
+        }
+        Ok((handed, pipes))
     }
 
     /// The terminal to make inside, of the size of the user's, if any stream is one.
@@ -64,9 +106,14 @@ fn all() -> [BorrowedFd<'static>; 3] {
     [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()]
 }
 
-fn is_terminal(fd: BorrowedFd<'_>, name: &'static str) -> Result<bool, RunError> {
+fn same(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
+    let inode = |fd| rustix::fs::fstat(fd).map(|stat| (stat.st_dev, stat.st_ino));
+    matches!((inode(a), inode(b)), (Ok(a), Ok(b)) if a == b)
+}
+
+fn kind_of(fd: BorrowedFd<'_>, name: &'static str) -> Result<Kind, RunError> {
     if rustix::termios::isatty(fd) {
-        return Ok(true);
+        return Ok(Kind::Terminal);
     }
     let refuse = |what| Err(RunError::Stream { name, what });
     let stat = match rustix::fs::fstat(fd.as_fd()) {
@@ -78,8 +125,9 @@ fn is_terminal(fd: BorrowedFd<'_>, name: &'static str) -> Result<bool, RunError>
         FileType::Directory => refuse("folder"),
         FileType::BlockDevice => refuse("block device"),
         FileType::CharacterDevice if !is_memory_device(stat.st_rdev) => refuse("device"),
-        FileType::Socket if !is_fixed_pair(fd) => refuse("socket that could be pointed elsewhere"),
-        _ => Ok(false),
+        FileType::Socket if !is_connected_stream(fd) => refuse("socket that is no connected stream"),
+        FileType::Fifo | FileType::Socket => Ok(Kind::Pipe),
+        _ => Ok(Kind::File),
     }
 }
 
@@ -88,15 +136,10 @@ fn is_memory_device(device: u64) -> bool {
     major(device) == 1 && matches!(minor(device), 3 | 5 | 7 | 8 | 9)
 }
 
-/// Whether a socket can reach nothing but the one at its other end. It belongs to the network namespace that it was made
-/// in: a TCP socket can be connected anew to any host (`connect(2)` with `AF_UNSPEC`), a datagram needs no connection at
-/// all, and a listening socket takes whoever calls. Only a connected Unix stream stays what it is; it is also what
-/// Node's child processes and `socketpair(2)` give. See unix(7).
-fn is_fixed_pair(fd: BorrowedFd<'_>) -> bool {
-    let kind = sockopt::socket_type(fd);
-    sockopt::socket_domain(fd) == Ok(AddressFamily::UNIX)
-        && matches!(kind, Ok(SocketType::STREAM | SocketType::SEQPACKET))
-        && rustix::net::getpeername(fd).is_ok()
+/// Whether a socket can be relayed: a connected stream. What is said without a connection, and who calls at a listening
+/// socket, cannot be told by a pipe. See `socket(7)`.
+fn is_connected_stream(socket: BorrowedFd<'_>) -> bool {
+    sockopt::socket_type(socket) == Ok(SocketType::STREAM) && sockopt::socket_acceptconn(socket) == Ok(false)
 }
 
 #[cfg(test)]
@@ -106,27 +149,27 @@ mod tests {
 
     use super::*;
 
-    fn passes(socket: &impl AsFd) -> bool {
-        is_terminal(socket.as_fd(), NAMES[0]).is_ok()
+    fn is_relayed(socket: &impl AsFd) -> bool {
+        matches!(kind_of(socket.as_fd(), NAMES[0]), Ok(Kind::Pipe))
     }
 
     #[test]
-    fn a_connected_unix_stream_is_handed_through() {
+    fn connected_streams_are_relayed() {
         let (one, other) = UnixStream::pair().unwrap();
-        assert!(passes(&one) && passes(&other));
+        assert!(is_relayed(&one));
         drop(other);
-        assert!(passes(&one), "also when the other end is gone, as at the end of input");
+        assert!(is_relayed(&one), "also when the other end is gone, as at the end of input");
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(is_relayed(&TcpStream::connect(tcp.local_addr().unwrap()).unwrap()));
     }
 
     #[test]
-    fn sockets_that_reach_more_than_one_other_end_are_refused() {
+    fn other_sockets_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let connected = TcpStream::connect(tcp.local_addr().unwrap()).unwrap();
-        assert!(!passes(&tcp) && !passes(&connected));
-        assert!(!passes(&UdpSocket::bind("127.0.0.1:0").unwrap()));
-        assert!(!passes(&UnixListener::bind(folder.path().join("listens")).unwrap()));
-        let (datagrams, _other) = UnixDatagram::pair().unwrap();
-        assert!(!passes(&datagrams));
+        let refused = |socket: &dyn AsFd| kind_of(socket.as_fd(), NAMES[0]).is_err();
+        assert!(refused(&TcpListener::bind("127.0.0.1:0").unwrap()));
+        assert!(refused(&UdpSocket::bind("127.0.0.1:0").unwrap()));
+        assert!(refused(&UnixListener::bind(folder.path().join("listens")).unwrap()));
+        assert!(refused(&UnixDatagram::pair().unwrap().0));
     }
 }

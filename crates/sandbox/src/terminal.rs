@@ -75,6 +75,11 @@ impl Relay {
         }
     }
 
+    /// Whether the user's terminal is ours at the moment.
+    pub(crate) fn has_terminal(&self) -> bool {
+        self.saved.is_some()
+    }
+
     fn in_foreground(&self) -> bool {
         self.input.is_some_and(|input| {
             rustix::termios::tcgetpgrp(input).is_ok_and(|group| group == rustix::process::getpgrp())

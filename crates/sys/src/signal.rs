@@ -70,6 +70,21 @@ pub fn restore_default_signals() {
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) };
 }
 
+/// Sends a signal to every process that this one may signal, but itself and init: `kill(-1)`. For the init of a pid
+/// namespace. See `kill(2)`.
+///
+/// # Errors
+/// `ESRCH` when there is nobody; `EPERM` outside of a pid namespace of one's own, where it would be everybody.
+///
+/// No safe crate has this: `rustix` names processes and groups only.
+pub fn signal_everybody(signal: Signal) -> Result<(), Errno> {
+    if rustix::process::getpid() != rustix::process::Pid::INIT {
+        return Err(Errno::PERM);
+    }
+    // SAFETY: sending a signal touches no memory of this process.
+    if unsafe { libc::kill(-1, signal.as_raw()) } == 0 { Ok(()) } else { Err(last_error()) }
+}
+
 fn set_of(signals: &[Signal]) -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
     // SAFETY: `sigemptyset` initialises the set, `sigaddset` only adds valid numbers to it.
