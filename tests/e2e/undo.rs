@@ -89,6 +89,21 @@ fn a_dry_run_shows_and_does_nothing() {
 }
 
 #[test]
+fn what_ignores_itself_is_not_taken_for_new() {
+    let home = Home::new();
+    let project = busy_project(&home);
+    project.file(".venv/.gitignore", "*\n");
+    project.file(".venv/bin/python", "of the user\n");
+    let before = picture(project.path());
+    let _ = project
+        .shell("echo evil >> clean.txt; mkdir cache; echo '*' > cache/.gitignore; echo new > cache/x")
+        .run()
+        .ok();
+    let _ = project.redoma(["undo", "--yes"]).run().ok();
+    assert_eq!(picture(project.path()), before);
+}
+
+#[test]
 fn a_folder_outside_git_is_undone_too() {
     let home = Home::new();
     let project = home.folder("plain");

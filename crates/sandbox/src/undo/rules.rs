@@ -69,6 +69,12 @@ pub(super) fn sources(folder: &[u8]) -> Vec<Vec<u8>> {
     sources
 }
 
+/// Whether a name holds rules. Such a file is kept even where it ignores itself, as the `*` that tools write into `.venv`
+/// and their caches does: an undo that does not know the rules of before takes what they ignored for new, and removes it.
+pub(super) fn is_rules(name: &[u8]) -> bool {
+    name == b".gitignore"
+}
+
 /// Whether a name is git's own folder or file, which no rule ignores.
 pub(super) fn is_git(name: &[u8]) -> bool {
     Path::new(".git") == as_path(name)

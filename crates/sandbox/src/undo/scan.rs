@@ -216,7 +216,8 @@ impl Folder<'_> {
         };
         let is_dir = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
         let inside_git = task.inside_git || (self.git && rules::is_git(name));
-        if !inside_git && rules.ignore(&rel, is_dir) && !self.scope.wants(&rel, is_dir) {
+        let kept_anyway = || inside_git || rules::is_rules(name) || self.scope.wants(&rel, is_dir);
+        if rules.ignore(&rel, is_dir) && !kept_anyway() {
             worker.ignored += 1;
             return Ok(());
         }

@@ -191,6 +191,23 @@ fn ignored_files_are_left_alone_by_the_rules_of_before() {
 }
 
 #[test]
+fn a_folder_that_ignores_itself_is_left_alone() {
+    let bed = Bed::git();
+    for (name, content) in [(".gitignore", "*\n"), ("bin/python", "made by the user"), ("lib/x", "the same")]
+    {
+        bed.write(&format!(".venv/{name}"), content);
+    }
+    let before = bed.snapshot();
+    let backup = bed.prepare();
+    assert_eq!(backup.ignored, 4, "of .venv the two folders");
+    assert_eq!(plan(&backup, None).unwrap().steps, []);
+    bed.write("new", "changed");
+    bed.write(".venv/.gitignore", "");
+    bed.apply(&backup);
+    assert_eq!(bed.snapshot(), before);
+}
+
+#[test]
 fn a_new_folder_with_ignored_files_is_left_and_named() {
     let bed = Bed::git();
     let backup = bed.prepare();
