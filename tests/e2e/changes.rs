@@ -71,7 +71,12 @@ fn a_file_that_changed_meanwhile_is_a_conflict_and_stays() {
     assert_ne!(ran.code(), 0, "{ran:?}");
     assert!(format!("{ran:?}").contains("edited.txt"), "{ran:?}");
     assert_eq!(project.read("edited.txt"), "the user was here\n");
-    let _ = project.redoma(["changes", "apply", "--yes", "--force", "edited.txt"]).run().ok();
+    let hinted = |ran: &Ran| {
+        let said = ran.err();
+        said.lines().find_map(|line| line.strip_prefix("hint: redoma ")).unwrap().to_owned()
+    };
+    let unasked = project.redoma(hinted(&ran).split(' ')).run().expect_code(1);
+    let _ = project.redoma(hinted(&unasked).split(' ')).run().ok();
     assert_eq!(project.read("edited.txt"), "one\ntwo\nthree\n");
 }
 

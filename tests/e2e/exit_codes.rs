@@ -25,7 +25,9 @@ fn a_signal_is_128_and_its_number() {
 fn a_missing_program_is_127_and_named() {
     let home = Home::new();
     let ran = home.project("p").inside(["no-such-program"]).run().expect_code(127);
-    assert!(ran.err().contains("no-such-program"), "{ran:?}");
+    assert!(ran.err().contains("hint: command -v no-such-program\n"), "{ran:?}");
+    let ran = home.project("q").inside(["./no-such-script"]).run().expect_code(127);
+    assert!(ran.err().contains("hint: ls -l ./no-such-script\n"), "{ran:?}");
 }
 
 #[test]
@@ -33,7 +35,8 @@ fn a_file_that_is_not_executable_is_126() {
     let home = Home::new();
     let project = home.project("p");
     let script = project.file("script", "#!/bin/sh\nexit 0\n");
-    let _ = project.inside(["./script"]).run().expect_code(126);
+    let ran = project.inside(["./script"]).run().expect_code(126);
+    assert!(ran.err().contains("hint: chmod +x /") && ran.err().contains("/script\n"), "{ran:?}");
     fs::set_permissions(script, fs::Permissions::from_mode(0o755)).unwrap();
     let _ = project.inside(["./script"]).run().ok();
 }
@@ -47,6 +50,7 @@ fn a_program_outside_every_grant_is_not_started() {
     let tool = tool.to_str().unwrap();
     let refused = project.inside([tool]).run();
     assert!([126, 127].contains(&refused.code()), "{refused:?}");
+    assert!(refused.err().contains(&format!("hint: redoma why exec {tool}\n")), "{refused:?}");
     let granted = home.outside();
     let _ = project.inside([tool]).option("--read", granted).run().ok();
 }

@@ -141,3 +141,12 @@ fn an_undo_can_be_undone() {
     let _ = project.redoma(hint.split(' ')).arg("--yes").run().ok();
     assert_eq!(picture(project.path()), after);
 }
+
+#[test]
+fn a_session_that_does_not_exist_is_named() {
+    let home = Home::new();
+    let project = busy_project(&home);
+    let _ = project.shell("true").run().ok();
+    let ran = project.redoma(["undo", "nosuch"]).run().expect_code(1);
+    assert!(ran.err().contains("no session nosuch\n"), "{ran:?}");
+}

@@ -45,7 +45,7 @@ impl JailError {
         match self {
             Self::Tier { hint, .. } => hint.clone(),
             Self::Limit { .. } => {
-                "drop `limits.strict`, or run `redoma doctor` to see which limits work here".into()
+                "to go on without it, write `strict = false` under `[limits]` in your own policy, ~/.config/redoma/policy.toml".into()
             }
             Self::Step(failure) if failure.errno() == Errno::NOENT && failure.path.is_some() => {
                 "it was there a moment ago: run the command again".into()

@@ -19,12 +19,16 @@ pub(crate) fn pick(
     prefix: Option<&str>,
     fit: impl Fn(&Kept) -> bool,
 ) -> anyhow::Result<Option<Kept>> {
-    let mut fitting = Kept::all(homes)?.into_iter().filter(fit);
+    let mut all = Kept::all(homes)?;
     let Some(prefix) = prefix else {
         let here = here();
-        return Ok(fitting.find(|kept| here.starts_with(&kept.project)));
+        return Ok(all.into_iter().find(|kept| fit(kept) && here.starts_with(&kept.project)));
     };
-    let named: Vec<Kept> = fitting.filter(|kept| kept.session.as_str().starts_with(prefix)).collect();
+    all.retain(|kept| kept.session.as_str().starts_with(prefix));
+    if all.is_empty() {
+        return Err(hinted(format!("no session {prefix}"), "redoma sessions"));
+    }
+    let named: Vec<Kept> = all.into_iter().filter(fit).collect();
     match <[Kept; 1]>::try_from(named) {
         Ok([kept]) => Ok(Some(kept)),
         Err(none) if none.is_empty() => Ok(None),

@@ -2,7 +2,10 @@
 
 mod report;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use redoma_policy::{NoticeKind, ResolvedPolicy};
 use redoma_sandbox::settings::Settings;
@@ -48,10 +51,27 @@ fn explained(error: RunError, request: &RunRequest) -> anyhow::Error {
     let no_boundary = error.exit_code() == 125;
     match request.argv.first() {
         Some(program) if !no_boundary => {
-            let why = format!("redoma why exec {}", shell::word(program));
+            let why = explanation(program, &request.cwd);
             anyhow::Error::new(error).context(Hinted::new(format!("cannot run {}", program.display()), why))
         }
         _ => error.into(),
+    }
+}
+
+/// What to ask about a program: the policy where it is there, else where it was looked for.
+fn explanation(program: &OsStr, cwd: &Path) -> String {
+    let word = shell::word(program);
+    let by_path = program.as_bytes().contains(&b'/');
+    let search = std::env::var_os("PATH").filter(|_| !by_path).unwrap_or_default();
+    let folders = if by_path { vec![PathBuf::new()] } else { std::env::split_paths(&search).collect() };
+    let mut found = folders.iter().map(|folder| cwd.join(folder).join(program)).filter(|path| path.is_file());
+    match found.next() {
+        Some(path) if path.metadata().is_ok_and(|meta| meta.mode() & 0o111 == 0) => {
+            format!("chmod +x {}", shell::word(path))
+        }
+        Some(path) => format!("redoma why exec {}", shell::word(path)),
+        None if by_path => format!("ls -l {word}"),
+        None => format!("command -v {word}"),
     }
 }
 

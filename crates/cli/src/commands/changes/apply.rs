@@ -1,6 +1,7 @@
 //! `redoma changes apply`.
 
 use redoma_sandbox::changes::{Applied, Change, Selection};
+use redoma_sandbox::shell;
 
 use super::Subject;
 use crate::args::ChangesApplyArgs;
@@ -25,14 +26,22 @@ pub(super) fn apply(args: &ChangesApplyArgs, printer: &Printer) -> anyhow::Resul
         let mut table = Table::default();
         wanted.iter().for_each(|change| table.row(super::cells(change)));
         printer.line(table.render())?;
-        let session = subject.kept.session;
-        if !prompt::confirm("Apply these?", &format!("redoma changes apply --yes {session}"))? {
+        if !prompt::confirm("Apply these?", &unasked(args, &subject))? {
             return Ok(Exit::FAILED);
         }
     }
     let applied = set.apply(&selection, &force)?;
     tell(&applied, printer);
     Ok(if applied.conflicts.is_empty() && applied.refused.is_empty() { Exit::OK } else { Exit::FAILED })
+}
+
+/// The same again where nobody can be asked.
+fn unasked(args: &ChangesApplyArgs, subject: &Subject) -> String {
+    let typed = |flag: &'static str, values: &[String]| -> String {
+        values.iter().map(|value| format!(" {flag} {}", shell::word(value))).collect()
+    };
+    let (paths, force) = (typed("--path", &args.pick.paths), typed("--force", &args.force));
+    format!("redoma changes apply --yes{paths}{force} {}", subject.kept.session)
 }
 
 fn tell(applied: &Applied, printer: &Printer) {
@@ -44,7 +53,6 @@ fn tell(applied: &Applied, printer: &Printer) {
         printer.note(format_args!("left {}:\n{}", left.len(), table.render()));
     }
     if let Some(first) = applied.conflicts.first() {
-        printer
-            .hint(format_args!("redoma changes apply --force {}", redoma_sandbox::shell::word(&first.path)));
+        printer.hint(format_args!("redoma changes apply --force {}", shell::word(&first.path)));
     }
 }
