@@ -211,6 +211,7 @@ impl Root {
         if !nested_userns {
             self.forbid_nested().step(Step::ForbidNested)?;
         }
+        self.share_watches().step(Step::ShareWatches)?;
         for name in READ_ONLY {
             self.where_present(&Path::new("/proc").join(name), |root, at| root.pin(at, true))?;
         }
@@ -227,6 +228,21 @@ impl Root {
         let limit =
             rustix::fs::openat(&self.folder, "proc/sys/user/max_user_namespaces", flags, Mode::empty())?;
         rustix::io::write(&limit, b"0").map(drop)
+    }
+
+    /// What may be watched is counted per user, and the keeper watches too: commands get half. See `inotify(7)`.
+    fn share_watches(&self) -> Result<(), Errno> {
+        for (host, own) in
+            [("max_user_watches", "max_inotify_watches"), ("max_user_instances", "max_inotify_instances")]
+        {
+            let all = std::fs::read_to_string(Path::new("/proc/sys/fs/inotify").join(host));
+            let Some(all) = all.ok().and_then(|text| text.trim().parse::<u64>().ok()) else { continue };
+            let path = Path::new("proc/sys/user").join(own);
+            let limit =
+                rustix::fs::openat(&self.folder, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+            rustix::io::write(&limit, (all / 2).to_string().as_bytes())?;
+        }
+        Ok(())
     }
 
     fn make_dev(&mut self, devices: &[OwnedFd]) -> Result<(), Failure> {

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fs::Metadata;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
@@ -29,7 +30,12 @@ pub(crate) struct Held {
     events: Option<OwnedFd>,
     /// By watch descriptor and name: which of the pieces lie there.
     names: HashMap<(i32, OsString), Vec<usize>>,
+    /// What was protected, and what it held then.
+    protected: Vec<(PathBuf, Identity, Content)>,
 }
+
+/// Size and times of the last change of content and of anything.
+type Content = (u64, i128, i128);
 
 /// Device, inode and time of birth, where the file system has one.
 type Identity = (u64, u64, Option<SystemTime>);
@@ -39,7 +45,12 @@ impl Held {
     pub(crate) fn new(layout: &[Piece]) -> Self {
         let held = layout.iter().filter(|piece| matches!(piece, Piece::Pin { .. } | Piece::Cover { .. }));
         let pieces = held.filter_map(|piece| Some((piece.clone(), identity(piece)?))).collect();
-        Self { pieces, events: None, names: HashMap::new() }
+        let read_only = layout.iter().filter(|piece| matches!(piece, Piece::Pin { read_only: true, .. }));
+        let protected = read_only.filter_map(|piece| {
+            let stat = piece.at().symlink_metadata().ok()?;
+            Some((piece.at().clone(), identity(piece)?, content(&stat)))
+        });
+        Self { pieces, events: None, names: HashMap::new(), protected: protected.collect() }
     }
 
     /// Starts to listen; the pieces that were lost since [`Held::new`]. Late, for the reason that
@@ -72,6 +83,16 @@ impl Held {
         // The watches on a folder that was replaced went with it. First those, so that nothing is missed in between.
         self.watch(|folder| replaced.iter().any(|replaced| folder.starts_with(replaced)))?;
         Ok(self.held_by(&replaced))
+    }
+
+    /// Protected paths that are not what they were. A program outside may have changed them, or replaced them and left a
+    /// moment in which a command inside got hold of the new file: which it was cannot be told, so the user is.
+    pub(crate) fn changed(&self) -> Vec<PathBuf> {
+        let changed = self.protected.iter().filter(|(path, before, held)| match path.symlink_metadata() {
+            Ok(stat) => id(&stat) != *before || content(&stat) != *held,
+            Err(_) => true,
+        });
+        changed.map(|(path, ..)| path.clone()).collect()
     }
 
     /// The pieces at these paths and below.
@@ -129,8 +150,16 @@ fn watch(events: &OwnedFd, folder: &Path) -> Result<i32, Errno> {
 
 /// The time of birth tells a file from a later one of the same number: file systems give numbers out again at once.
 fn identity(piece: &Piece) -> Option<Identity> {
-    let stat = piece.at().symlink_metadata().ok()?;
-    Some((stat.dev(), stat.ino(), stat.created().ok()))
+    piece.at().symlink_metadata().ok().map(|stat| id(&stat))
+}
+
+fn id(stat: &Metadata) -> Identity {
+    (stat.dev(), stat.ino(), stat.created().ok())
+}
+
+fn content(stat: &Metadata) -> Content {
+    let nanos = |seconds: i64, nanos: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+    (stat.size(), nanos(stat.mtime(), stat.mtime_nsec()), nanos(stat.ctime(), stat.ctime_nsec()))
 }
 
 /// Outermost first, each once.
@@ -155,6 +184,7 @@ mod tests {
         let mut held = Held::new(&[pin("config"), pin("other"), pin("decoy")]);
         assert_eq!(held.listen().unwrap(), []);
         assert_eq!(held.lost().unwrap(), []);
+        assert_eq!(held.changed(), [] as [PathBuf; 0]);
         std::fs::write(at("config.lock"), "new").unwrap();
         std::fs::rename(at("config.lock"), at("config")).unwrap();
         std::fs::write(at("other"), "in place, under the mount").unwrap();

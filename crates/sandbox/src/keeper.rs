@@ -85,6 +85,7 @@ impl Keeper<'_> {
             }
             if ready.quarantine {
                 tell(News::Quarantined(self.watch.as_mut().map(|watch| watch.handle()).unwrap_or_default()))?;
+                self.require_hearing()?;
             }
             if ready.held {
                 let lost = self.held.as_mut().map(|held| held.lost()).transpose()?.unwrap_or_default();
@@ -109,7 +110,12 @@ impl Keeper<'_> {
         if let Some(watch) = &mut self.watch {
             tell(News::Quarantined(watch.listen()?))?;
         }
-        Ok(())
+        self.require_hearing()
+    }
+
+    fn require_hearing(&self) -> Result<(), RunError> {
+        let deaf = self.watch.as_ref().and_then(|watch| watch.deaf());
+        deaf.map_or(Ok(()), |error| Err(error.into()))
     }
 
     fn hold_again(

@@ -158,6 +158,12 @@ impl Run<'_> {
         began: Instant,
         record: &mut RunRecord,
     ) -> Result<(RunOutcome, Outcome, Usage), RunError> {
+        for path in sandbox.held.iter().flat_map(Held::changed) {
+            record.protected_changed(&path)?;
+            sandbox
+                .notes
+                .push(format!("{path:?} is protected, and was changed from outside meanwhile: look at it"));
+        }
         let hits = sandbox.limits.hits();
         hits.iter().try_for_each(|hit| record.limit_hit(hit))?;
         let peak = sandbox.limits.peak();

@@ -115,6 +115,17 @@ impl RunRecord {
         }))
     }
 
+    /// A protected path is not what it was when the session began.
+    pub(crate) fn protected_changed(&mut self, path: &Path) -> Result<(), RunError> {
+        self.append(&Event::Alert(Alert {
+            rule: Text::new("protected-path-changed"),
+            severity: Severity::Warning,
+            message: Text::new("it was changed or replaced from outside while the session ran"),
+            path: Some(Text::new(path.as_os_str())),
+            pid: None,
+        }))
+    }
+
     pub(crate) fn time_limit(&mut self, allowed: std::time::Duration) -> Result<(), RunError> {
         self.append(&Event::Limit(Limit {
             limit: LimitKind::Time,

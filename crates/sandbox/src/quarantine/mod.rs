@@ -97,6 +97,8 @@ pub struct Watch {
     /// Folders that [`Watch::listen`] has watched already, by root and path below it: most of what is wanted lies in a few.
     /// Later none is taken from here: a folder may have become another.
     just_watched: Option<HashMap<(usize, PathBuf), i32>>,
+    /// Why a folder on the way could not be watched.
+    deaf: Option<Errno>,
 }
 
 #[derive(Debug)]
@@ -153,8 +155,15 @@ impl Watch {
         let roots = roots.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let wanted = wanted.iter().map(|path| Wanted::below(&roots, path)).collect::<Result<Vec<_>, _>>()?;
         let keep = Keep::new(quarantine);
-        let mut watch =
-            Self { inotify: None, roots, wanted, names: HashMap::new(), keep, just_watched: None };
+        let mut watch = Self {
+            inotify: None,
+            roots,
+            wanted,
+            names: HashMap::new(),
+            keep,
+            just_watched: None,
+            deaf: None,
+        };
         for index in 0..watch.wanted.len() {
             watch.note_own(index).map_err(|source| watch.failed(index, source))?;
         }
@@ -180,6 +189,12 @@ impl Watch {
     /// The descriptor to poll for reading, once it listens.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.inotify.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Why it cannot hear everything any more, such as for want of watches, which commands can use up: then the session
+    /// must end.
+    pub fn deaf(&self) -> Option<QuarantineError> {
+        self.deaf.map(QuarantineError::Inotify)
     }
 
     /// Reads what happened and moves away what appeared. Call it when [`Watch::fd`] is readable.
@@ -258,14 +273,20 @@ impl Watch {
         let mut rel = PathBuf::new();
         for (at, name) in parts.iter().enumerate() {
             if let Some(inotify) = &self.inotify {
-                let wd = match &mut self.just_watched {
-                    None => add_watch(inotify, &dir)?,
+                let watched = match &mut self.just_watched {
+                    None => add_watch(inotify, &dir),
                     Some(watched) => match watched.entry((*root, rel.clone())) {
-                        Entry::Occupied(known) => *known.get(),
-                        Entry::Vacant(place) => *place.insert(add_watch(inotify, &dir)?),
+                        Entry::Occupied(known) => Ok(*known.get()),
+                        Entry::Vacant(place) => add_watch(inotify, &dir).map(|wd| *place.insert(wd)),
                     },
                 };
-                self.names.entry(wd).or_default().entry(name.clone()).or_default().insert(index);
+                match watched {
+                    Ok(wd) => {
+                        self.names.entry(wd).or_default().entry(name.clone()).or_default().insert(index);
+                    }
+                    // What is there is still looked for; what comes later would not be heard.
+                    Err(errno) => self.deaf = Some(errno),
+                }
             }
             let Some(stat) = absent_is_none(rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW))?
             else {

@@ -101,7 +101,8 @@ impl Drawing<'_> {
 
     fn protect(&mut self, findings: &Findings) -> Result<(), RunError> {
         for finding in &findings.protected {
-            if self.writable_grant_above(&finding.path).is_none() {
+            let hidden = self.policy.filesystem.denied(&finding.path).is_some();
+            if hidden || self.writable_grant_above(&finding.path).is_none() {
                 continue;
             }
             // A mount needs something to lie on, and a link is nothing but a name. Covering its target alone would
