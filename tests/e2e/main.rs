@@ -15,6 +15,7 @@ mod environment;
 mod exit_codes;
 mod files;
 mod git;
+mod git_planted;
 mod lifetime;
 mod limits;
 mod network;

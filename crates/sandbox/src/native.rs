@@ -16,6 +16,7 @@ use redoma_policy::{Access, Effect, Question, ResolvedPolicy, Tier, Workspace};
 use crate::decoy::Seed;
 use crate::error::RunError;
 use crate::folder;
+use crate::gitguard;
 use crate::held::Held;
 use crate::homes::Homes;
 use crate::keeper::{self, Keeper, News};
@@ -28,7 +29,7 @@ use crate::streams::Streams;
 use crate::terminal::Relay;
 use crate::undo::{self, Backup, UndoError};
 use crate::view::{self, Findings, OverlayFolders, View};
-use crate::walk::{Limits as WalkLimits, Walk};
+use crate::walk::Limits as WalkLimits;
 
 /// Everything one run needs to know.
 pub(crate) struct Run<'a> {
@@ -68,8 +69,9 @@ impl Run<'_> {
         // However it ended: everything inside ends, and what should not be there goes, before anything else may fail.
         sandbox.jail.finish();
         let swept = sandbox.sweep(record);
+        let judged = self.judge_repositories(&mut sandbox, record);
         let end = end?;
-        swept?;
+        swept.and(judged)?;
         self.destroy(sandbox, end, began, record)
     }
 
@@ -150,6 +152,14 @@ impl Run<'_> {
         Ok(end)
     }
 
+    /// Moves away what git on the host would run.
+    fn judge_repositories(&self, sandbox: &mut Sandbox, record: &mut RunRecord) -> Result<(), RunError> {
+        let quarantine = self.folder().join("quarantine/git");
+        let judged = gitguard::judge(&self.request.policy, self.homes, &sandbox.view.git, &quarantine);
+        sandbox.notes.extend(judged.notes);
+        note(record, &mut sandbox.quarantined, judged.quarantined)
+    }
+
     /// Nothing runs any more: what is left is to look for what should not be there, and to clear up.
     fn destroy(
         &self,
@@ -225,16 +235,7 @@ impl Run<'_> {
 
     fn view(&self) -> Result<View, RunError> {
         let policy = &self.request.policy;
-        let matcher = view::matcher(policy);
-        let cache = self.homes.cache();
-        let walk = Walk {
-            matcher: &matcher,
-            fingerprint: &view::fingerprint(policy),
-            limits: WalkLimits::default(),
-            cache: Some(&cache),
-            sought: &view::sought(policy, self.homes),
-        };
-        let found = walk.run(&policy.filesystem.walk_roots())?;
+        let found = view::search(policy, self.homes, WalkLimits::default())?;
         let findings = Findings::collect(policy, &found);
         match self.tier {
             Tier::Full => {

@@ -11,6 +11,7 @@ use redoma_policy::{
     CommandLine, Layer, PathFacts, PathKind, PolicyError, ResolvedPolicy, Source, Surroundings,
 };
 
+use crate::gitguard::{self, ConfigError};
 use crate::homes::{Homes, HomesError};
 use crate::project::{Project, ProjectError};
 use crate::shell;
@@ -81,6 +82,9 @@ pub enum SettingsError {
     /// The policies do not resolve.
     #[error(transparent)]
     Policy(#[from] Box<PolicyError>),
+    /// What git would run on the host cannot be told.
+    #[error(transparent)]
+    Git(#[from] ConfigError),
 }
 
 impl SettingsError {
@@ -101,6 +105,7 @@ impl SettingsError {
             }
             Self::NoSuchPolicy(_) => Some("redoma policy init".to_owned()),
             Self::Policy(error) => error.hint(),
+            Self::Git(error) => Some(format!("ls -l {}", shell::word(&error.path))),
         }
     }
 }
@@ -177,7 +182,9 @@ impl Settings {
             paths: &HostPaths,
             load: &|path| self.extended(path).map_err(|error| error.to_string()),
         };
-        Ok(redoma_policy::resolve(sources, typed, &surroundings).map_err(Box::new)?)
+        let mut policy = redoma_policy::resolve(sources, typed, &surroundings).map_err(Box::new)?;
+        gitguard::protect_configured(&mut policy, &self.project, self.homes.home())?;
+        Ok(policy)
     }
 
     fn user_policy(&self) -> Result<Option<Source>, SettingsError> {

@@ -10,13 +10,16 @@ mod landlock;
 use std::path::PathBuf;
 
 use redoma_jail::{Grant, Piece};
-use redoma_policy::{Access, Origin};
+use redoma_policy::{Access, Origin, ResolvedPolicy};
 
-pub(crate) use findings::{Findings, fingerprint, matcher, sought};
+pub(crate) use findings::Findings;
 pub(crate) use full::{OverlayFolders, full, wants_overlay};
 pub(crate) use landlock::landlock;
 
 use crate::decoy::Canary;
+use crate::gitguard::Before;
+use crate::homes::Homes;
+use crate::walk::{Found, Limits, Walk, WalkError};
 
 /// What was drawn, and what is left for the keeper to do.
 #[derive(Debug, Default)]
@@ -31,6 +34,21 @@ pub(crate) struct View {
     pub(crate) absent: Vec<PathBuf>,
     /// Values in decoys.
     pub(crate) canaries: Vec<Canary>,
+    /// The git repositories that were there at the start.
+    pub(crate) git: Before,
+}
+
+/// Walks what the policy grants. With the limits of a start, folders that did not change are known from the last walk.
+pub(crate) fn search(policy: &ResolvedPolicy, homes: &Homes, limits: Limits) -> Result<Found, WalkError> {
+    let cache = (!limits.pass_over_deep).then(|| homes.cache());
+    let walk = Walk {
+        matcher: &findings::matcher(policy),
+        fingerprint: &findings::fingerprint(policy),
+        limits,
+        cache: cache.as_deref(),
+        sought: &findings::sought(policy, homes),
+    };
+    walk.run(&policy.filesystem.walk_roots())
 }
 
 /// Paths that every command may write, besides the granted ones: its own processes and the devices.

@@ -21,18 +21,18 @@ const COPY_MAX: u64 = 64 << 20;
 const NAMES_MAX: usize = 10_000;
 
 #[derive(Debug)]
-pub(super) struct Keep {
+pub(crate) struct Keep {
     path: PathBuf,
     next: u32,
 }
 
 impl Keep {
-    pub(super) fn new(path: &Path) -> Self {
+    pub(crate) fn new(path: &Path) -> Self {
         Self { path: path.to_path_buf(), next: 0 }
     }
 
     /// Takes `name` out of `dir`. A rename moves whatever has that name at that moment, so a swap changes nothing.
-    pub(super) fn take(&mut self, dir: &OwnedFd, name: &OsStr) -> Result<Outcome, Errno> {
+    pub(crate) fn take(&mut self, dir: &OwnedFd, name: &OsStr) -> Result<Outcome, Errno> {
         let folder = self.folder()?;
         let kept = OsString::from(self.next.to_string());
         match unlocked(dir, || rustix::fs::renameat(dir, name, &folder, &kept)) {

@@ -23,7 +23,7 @@ use rustix::io::Errno;
 
 use crate::walk::FileKind;
 use crate::walk::tree::{self, Root};
-use keep::Keep;
+pub(crate) use keep::Keep;
 
 /// Something that appeared where nothing may.
 #[derive(Clone, Debug, PartialEq, Eq)]

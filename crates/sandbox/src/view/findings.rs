@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use redoma_policy::{Access, Origin, PathPattern, PathRule, ResolvedPolicy};
 
+use crate::gitguard::{self, Before};
 use crate::homes::Homes;
 use crate::walk::{FileKind, Found, Match, Verdict};
 
@@ -20,6 +21,8 @@ pub(crate) struct Findings {
     pub(crate) specials: Vec<PathBuf>,
     /// Folders that cannot be looked into.
     pub(crate) unreadable: Vec<PathBuf>,
+    /// The git repositories.
+    pub(crate) git: Before,
 }
 
 /// An existing path and the rule that means it.
@@ -62,16 +65,22 @@ fn rules(policy: &ResolvedPolicy) -> impl Iterator<Item = (Match, &PathRule)> {
     all.enumerate().map(|(at, (verdict, rule))| (Match { verdict, rule: at as u32 }, rule))
 }
 
-/// The policy's globs, for the walk.
+/// The policy's globs, for the walk, which also takes note of git repositories.
 pub(crate) fn matcher(policy: &ResolvedPolicy) -> impl Fn(&Path, FileKind) -> Option<Match> + Sync + '_ {
     let globs: Vec<_> = rules(policy).filter(|(_, rule)| rule.pattern.is_glob()).collect();
-    move |path, _| globs.iter().find(|(_, rule)| rule.pattern.matches(path)).map(|(matched, _)| *matched)
+    let noted = Match { verdict: Verdict::Note, rule: u32::MAX };
+    move |path, kind| match globs.iter().find(|(_, rule)| rule.pattern.matches(path)) {
+        Some((matched, _)) => Some(*matched),
+        None => gitguard::is_mark(path, kind).then_some(noted),
+    }
 }
 
 /// Tells one set of globs from another, and one numbering of rules from another.
 pub(crate) fn fingerprint(policy: &ResolvedPolicy) -> Vec<u8> {
     let globs = rules(policy).filter(|(_, rule)| rule.pattern.is_glob());
-    globs.flat_map(|(matched, rule)| format!("{}\0{}\n", matched.rule, rule.pattern).into_bytes()).collect()
+    let ruled =
+        globs.flat_map(|(matched, rule)| format!("{}\0{}\n", matched.rule, rule.pattern).into_bytes());
+    ruled.chain(*gitguard::MARKS_VERSION).collect()
 }
 
 /// Exact paths whose other names the walk looks for. Redoma's own folders, which no policy grants, have none that
@@ -96,6 +105,7 @@ impl Findings {
                 .map(|(path, _)| path.clone())
                 .collect(),
             unreadable: found.unreadable.clone(),
+            git: Before::look(found),
             ..Self::default()
         };
         let numbered: Vec<_> = rules(policy).collect();
@@ -106,7 +116,8 @@ impl Findings {
                 findings.look_up(policy, *matched, path, kind, rule);
             }
         }
-        let hits = found.hits.iter().map(|hit| (&hit.path, hit.kind, hit.matched));
+        let ruled = found.hits.iter().filter(|hit| hit.matched.verdict != Verdict::Note);
+        let hits = ruled.map(|hit| (&hit.path, hit.kind, hit.matched));
         let aliases = found.aliases.iter().map(|alias| (&alias.path, FileKind::File, alias.matched));
         for (path, kind, matched) in hits.chain(aliases) {
             let rule = numbered[matched.rule as usize].1;
@@ -117,6 +128,8 @@ impl Findings {
         }
         findings.absent.sort();
         findings.absent.dedup();
+        let guarded = findings.denied.iter().chain(&findings.protected).map(|finding| finding.path.as_path());
+        findings.git.guarded(guarded);
         findings
     }
 
@@ -142,6 +155,8 @@ impl Findings {
     ) {
         match kind {
             Some(kind) => self.add(matched.verdict, Finding::new(path, kind, rule)),
+            // `git init` must work; what it leaves is judged at the end.
+            None if gitguard::in_absent_repository(path) => {}
             None if policy.filesystem.grant_for(path).is_some_and(|grant| grant.access == Access::Write) => {
                 self.absent.push(path.to_owned());
             }
@@ -154,6 +169,7 @@ impl Findings {
         let list = match verdict {
             Verdict::Deny => &mut self.denied,
             Verdict::Protect => &mut self.protected,
+            Verdict::Note => return,
         };
         if finding.kind != FileKind::Symlink {
             list.push(finding);

@@ -33,6 +33,7 @@ pub(crate) fn full(
     drawing.protect(findings)?;
     drawing.cover(findings);
     let waits = |path: &Path| overlay.is_some() && path.starts_with(&policy.project);
+    drawing.view.git = findings.git.clone();
     drawing.view.absent = findings.absent.iter().filter(|path| !waits(path)).cloned().collect();
     Ok(drawing.finish())
 }

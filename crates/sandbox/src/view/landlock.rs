@@ -33,6 +33,7 @@ pub(crate) fn landlock(
     view.access.push(Grant { path: "/proc".into(), rights: Rights::Read });
     view.access.push(Grant { path: temporary.to_owned(), rights: Rights::Write });
     view.absent.clone_from(&findings.absent);
+    view.git.clone_from(&findings.git);
     view.covered = findings
         .denied
         .iter()

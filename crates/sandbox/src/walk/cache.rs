@@ -135,6 +135,7 @@ fn render_note(out: &mut Vec<u8>, note: &Note) {
         None => 0,
         Some(Verdict::Deny) => 1,
         Some(Verdict::Protect) => 2,
+        Some(Verdict::Note) => 3,
     });
     put(out, note.matched.map_or(0, |matched| matched.rule.into()));
     out.push(u8::from(note.inode.is_some()));
@@ -180,6 +181,7 @@ impl ReadRecord for Input<'_> {
             0 => None,
             1 => Some(Match { verdict: Verdict::Deny, rule }),
             2 => Some(Match { verdict: Verdict::Protect, rule }),
+            3 => Some(Match { verdict: Verdict::Note, rule }),
             _ => return None,
         };
         let inode = (self.byte()? != 0).then_some(());

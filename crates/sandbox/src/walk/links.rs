@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FileType};
 
 use super::scan::{Answer, Note};
 use super::tree::{self, Root};
-use super::{Alias, Found, Hit, Match, Walk};
+use super::{Alias, Found, Hit, Match, Verdict, Walk};
 
 /// Files looked at in one denied or protected folder. More (a denied `node_modules`, say) would cost more than the rest
 /// of the walk; such a folder is named in [`Found::unchecked`].
@@ -39,7 +39,7 @@ impl Links {
         let mut counted = BTreeSet::new();
         let matched = answer.roots.iter().flat_map(|(root, records)| {
             records.iter().flat_map(move |record| {
-                let noted = move |note: &Note| note.matched.map(|matched| (record.path(root, note), matched));
+                let noted = move |note: &Note| ruled(note).map(|matched| (record.path(root, note), matched));
                 record.notes.iter().filter_map(noted)
             })
         });
@@ -143,7 +143,7 @@ impl Links {
                 for note in &record.notes {
                     let path = record.path(root, note);
                     let linked = note.inode.and_then(|inode| by_inode.get(&inode));
-                    if let (Some(linked), None) = (linked, note.matched) {
+                    if let (Some(linked), None) = (linked, ruled(note)) {
                         found.aliases.extend(alias(&path, linked));
                     }
                     found.note(path, note);
@@ -164,6 +164,11 @@ impl Found {
             self.specials.push((path, note.kind));
         }
     }
+}
+
+/// The denial or protection that holds for a name.
+fn ruled(note: &Note) -> Option<Match> {
+    note.matched.filter(|matched| matched.verdict != Verdict::Note)
 }
 
 /// An inode number is unique on its file system only, so the device is asked for at last.

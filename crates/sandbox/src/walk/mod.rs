@@ -67,6 +67,8 @@ pub enum Verdict {
     Deny,
     /// Readable, not writable.
     Protect,
+    /// Nothing: the caller wants to know that it is there.
+    Note,
 }
 
 /// A pattern that matched.
@@ -88,11 +90,14 @@ pub struct Limits {
     pub entries: u64,
     /// Time since the walk began.
     pub time: Duration,
+    /// Pass over folders whose path is longer than the kernel takes. Never to be combined with a cache, which would
+    /// pass them over for ever.
+    pub pass_over_deep: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { entries: 5_000_000, time: Duration::from_secs(20) }
+        Self { entries: 5_000_000, time: Duration::from_secs(20), pass_over_deep: false }
     }
 }
 

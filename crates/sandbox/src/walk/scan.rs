@@ -142,8 +142,7 @@ impl<'a> Scan<'a> {
         let folder = Folder { scan: self, root, inodes, known };
         let workers =
             pool::drain(seeds, states, |worker: &mut Worker, rel: CString, next: &mut Vec<CString>| {
-                self.bounds(root, &rel)?;
-                folder.visit(worker, rel, next)
+                if self.bounds(root, &rel)? { folder.visit(worker, rel, next) } else { Ok(()) }
             })?;
         let read = workers.iter().map(|worker| worker.read).sum();
         let mut records: Vec<Record> = workers.into_iter().flat_map(|worker| worker.records).collect();
@@ -151,7 +150,8 @@ impl<'a> Scan<'a> {
         Ok((records, read))
     }
 
-    fn bounds(&self, root: &Root, rel: &CStr) -> Result<(), WalkError> {
+    /// Whether the folder is to be visited.
+    fn bounds(&self, root: &Root, rel: &CStr) -> Result<bool, WalkError> {
         let limits = self.walk.limits;
         let path = || root.path().join(tree::as_path(rel.to_bytes()));
         if self.seen.load(Ordering::Relaxed) > limits.entries {
@@ -161,10 +161,13 @@ impl<'a> Scan<'a> {
             return Err(WalkError::TooSlow { root: root.path().into(), path: path(), limit: limits.time });
         }
         if root.path().as_os_str().len() + rel.count_bytes() + 2 > PATH_MAX {
+            if limits.pass_over_deep {
+                return Ok(false);
+            }
             let cut = rel.to_bytes().get(..256).unwrap_or_default();
             return Err(WalkError::TooDeep { path: root.path().join(tree::as_path(cut)) });
         }
-        Ok(())
+        Ok(true)
     }
 }
 

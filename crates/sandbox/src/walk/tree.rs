@@ -33,6 +33,11 @@ impl Root {
         Ok(Self { fd, path: path.to_path_buf() })
     }
 
+    /// A folder that is open already; `path` is what it is called.
+    pub(crate) fn of(fd: OwnedFd, path: &Path) -> Self {
+        Self { fd, path: path.to_path_buf() }
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -1,0 +1,119 @@
+//! Git runs programs that a repository's own configuration names: `git status` on the host, in a project where a session
+//! left a repository with `core.fsmonitor`, runs what the session wrote there.
+//!
+//! Three things are done about it. What the configuration names in the project when the session starts is protected
+//! ([`protect_configured`]); so are, by the base profile, configuration and hooks of every repository that exists. And
+//! what the session itself made into a repository is judged when all its processes are gone: settings that do more than
+//! describe the repository, hooks, and pointers that lead out of what the session may write are moved away.
+//!
+//! What this cannot do: git that somebody runs on the host *during* the session, in a repository made by it.
+
+mod config;
+mod configured;
+mod harmless;
+mod judge;
+mod repository;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use crate::walk::{FileKind, Found};
+
+pub use configured::ConfigError;
+pub(crate) use configured::protect_configured;
+pub(crate) use judge::judge;
+use repository::{Folder, identity};
+
+use crate::walk::tree::Identity;
+
+/// Part of the walk's fingerprint: [`is_mark`] decides what its cache holds.
+pub(crate) const MARKS_VERSION: &[u8; 5] = b"git1\n";
+
+/// Whether the name may belong to a repository: `.git`, or the `HEAD` of a git folder with another name.
+pub(crate) fn is_mark(path: &Path, kind: FileKind) -> bool {
+    match kind {
+        FileKind::Dir => path.ends_with(".git"),
+        FileKind::File | FileKind::Symlink => path.ends_with(".git") || path.ends_with("HEAD"),
+        _ => false,
+    }
+}
+
+/// Whether a path lies below a `.git` that does not exist.
+pub(crate) fn in_absent_repository(path: &Path) -> bool {
+    let folder = path.ancestors().skip(1).find(|folder| folder.ends_with(".git"));
+    folder.is_some_and(|folder| folder.symlink_metadata().is_err())
+}
+
+/// The repositories that exist when a session starts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Before {
+    /// By device and inode: a folder may get another name.
+    folders: HashMap<(u64, u64), Folder>,
+    /// `.git` files and links.
+    pointers: HashMap<PathBuf, Identity>,
+    unreadable: Vec<PathBuf>,
+    /// What mounts lie over, by path: the session could not change it.
+    guarded: HashMap<PathBuf, Identity>,
+}
+
+/// What a walk found of repositories.
+#[derive(Debug, Default)]
+struct Marks {
+    folders: Vec<PathBuf>,
+    pointers: Vec<PathBuf>,
+}
+
+// === impl Marks ===
+
+impl Marks {
+    fn of(found: &Found) -> Self {
+        let mut marks = Self::default();
+        for hit in found.hits.iter().filter(|hit| is_mark(&hit.path, hit.kind)) {
+            match (hit.path.ends_with(".git"), hit.kind, hit.path.parent()) {
+                (true, FileKind::Dir, _) => marks.folders.push(hit.path.clone()),
+                (true, ..) => marks.pointers.push(hit.path.clone()),
+                (false, _, Some(folder)) if is_git_folder(folder) => marks.folders.push(folder.to_owned()),
+                _ => {}
+            }
+        }
+        marks.folders.sort();
+        marks.folders.dedup();
+        marks
+    }
+}
+
+/// gitrepository-layout(5): besides `HEAD`, git wants objects, its own or those of another folder. Not every `HEAD` is
+/// one: `logs/` and `refs/remotes/` have theirs.
+fn is_git_folder(folder: &Path) -> bool {
+    ["objects", "commondir"].iter().any(|name| folder.join(name).symlink_metadata().is_ok())
+}
+
+// === impl Before ===
+
+impl Before {
+    /// Notes what there is, for [`judge`] to compare.
+    pub(crate) fn look(found: &Found) -> Self {
+        let marks = Marks::of(found);
+        let folders = marks.folders.into_iter().filter_map(|path| Folder::look(&path));
+        let pointers = marks.pointers.into_iter().filter_map(|path| Some((path.clone(), identity(&path)?)));
+        Self {
+            folders: folders.collect(),
+            pointers: pointers.collect(),
+            unreadable: found.unreadable.clone(),
+            guarded: HashMap::new(),
+        }
+    }
+
+    /// Notes what is denied and protected.
+    pub(crate) fn guarded<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) {
+        self.guarded.extend(paths.filter_map(|path| Some((path.to_owned(), identity(path)?))));
+    }
+
+    /// Whether what stands at `path` was guarded, itself or with a folder above it.
+    fn was_guarded(&self, path: &Path) -> bool {
+        let same = |now: Identity, then: &Identity| (now.dev, now.ino) == (then.dev, then.ino);
+        path.ancestors().any(|path| {
+            self.guarded.get(path).is_some_and(|then| identity(path).is_some_and(|now| same(now, then)))
+        })
+    }
+}

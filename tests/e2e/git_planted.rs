@@ -1,0 +1,159 @@
+//! What a session leaves in repositories must not run when git is used on the host afterwards.
+
+use std::path::PathBuf;
+
+use redoma_tests::{Home, Project};
+
+/// Where planted commands leave their mark, on the host and outside the project.
+fn canary(home: &Home) -> PathBuf {
+    home.path().join("canary")
+}
+
+/// Uses git on the host as people and their prompts do.
+fn use_git(project: &Project<'_>) {
+    project.git(&["status", "--short"]);
+    project.git(&["commit", "--quiet", "--allow-empty", "--message", "on the host"]);
+}
+
+/// A nested repository whose configuration runs something, which a gitlink makes `git status` at the top enter.
+fn nested(home: &Home) -> String {
+    format!(
+        "git init -q sub && cd sub && echo y > g && git add g && git commit -q -m s
+        git config core.fsmonitor 'touch {0}; false' && git config user.email kept@example.org
+        printf '#!/bin/sh\\ntouch {0}\\n' > .git/hooks/post-index-change && chmod +x .git/hooks/post-index-change
+        cd .. && git add sub",
+        canary(home).display()
+    )
+}
+
+#[test]
+fn a_nested_repository_made_inside_runs_nothing() {
+    let home = Home::new();
+    let project = home.project("p");
+    project.commit("first");
+    let ran = project.shell(&nested(&home)).run().ok();
+    use_git(&project);
+    project.git(&["-C", "sub", "status"]);
+    assert!(!canary(&home).exists(), "{ran:?}");
+    assert!(ran.err().contains("sub/.git/config") && ran.err().contains("post-index-change"), "{ran:?}");
+    let config = project.read("sub/.git/config");
+    assert!(config.contains("kept@example.org") && !config.contains("fsmonitor"), "{config}");
+    assert_eq!(project.git(&["-C", "sub", "log", "--format=%s"]).trim(), "s");
+}
+
+#[test]
+fn the_twin_without_a_sandbox_runs_it() {
+    let home = Home::new();
+    let project = home.project("p");
+    project.commit("first");
+    let redoma = project.redoma([]).build();
+    let shell = std::process::Command::new("sh")
+        .args(["-c", &nested(&home)])
+        .current_dir(project.path())
+        .envs(redoma.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))))
+        .output();
+    assert!(shell.unwrap().status.success());
+    project.git(&["status", "--short"]);
+    assert!(canary(&home).exists());
+}
+
+#[test]
+fn folders_too_deep_to_be_walked_hide_no_repository() {
+    let home = Home::new();
+    let project = home.project("p");
+    project.commit("first");
+    let deep = "python3 -c \"
+import os
+for _ in range(20):
+    os.mkdir('d' * 250); os.chdir('d' * 250)\"";
+    let ran = project.shell(&format!("{} && {deep}", nested(&home))).run().ok();
+    project.git(&["-C", "sub", "status"]);
+    assert!(!canary(&home).exists(), "{ran:?}");
+}
+
+#[test]
+fn a_git_file_leads_to_no_repository_in_disguise() {
+    let home = Home::new();
+    let project = home.project("p");
+    project.commit("first");
+    let script = format!(
+        "git init -q a && cd a && git commit -q --allow-empty -m a && cd .. && mv a/.git hidden
+        git --git-dir hidden config core.fsmonitor 'touch {}; false'
+        mkdir sub && echo 'gitdir: ../hidden' > sub/.git && git add sub
+        git -C sub rev-parse && mkdir -p out && echo 'gitdir: ../../elsewhere/.git' > out/.git",
+        canary(&home).display()
+    );
+    let ran = project.shell(&script).run().ok();
+    let _status = project.git(&["-C", "sub", "rev-parse", "--git-dir"]);
+    project.git(&["status", "--short"]);
+    assert!(!canary(&home).exists(), "{ran:?}");
+    assert!(!project.path().join("out/.git").exists(), "it led out of the project: {ran:?}");
+}
+
+#[test]
+fn a_pointer_makes_nobody_take_the_users_own_files() {
+    let home = Home::new();
+    let project = home.project("p");
+    let own = project.file(".claude/hooks/own.sh", "true\n");
+    project.file("src/hooks/use.ts", "export {}\n");
+    project.commit("first");
+    let script = "mkdir sub sub2 && echo 'gitdir: ../src' > sub/.git && echo 'gitdir: ../.claude' > sub2/.git
+        cd .claude && mkdir objects refs && cp ../.git/HEAD .";
+    let ran = project.shell(script).run().ok();
+    assert!(own.exists() && project.path().join("src/hooks/use.ts").exists(), "{ran:?}");
+}
+
+#[test]
+fn a_repository_that_was_nested_already_keeps_config_and_hooks() {
+    let home = Home::new();
+    let project = home.project("p");
+    let nested = home.project("p/sub");
+    nested.file("a.txt", "one\n");
+    nested.commit("first");
+    let before = project.read("sub/.git/config");
+    let script = "cd sub && echo two >> a.txt && git commit -q -a -m inside
+        git config core.fsmonitor 'touch x' && exit 1
+        echo hook > .git/hooks/post-checkout && exit 2
+        mv .git away && exit 3
+        cd .. && mv sub moved && exit 4; true";
+    let ran = project.shell(script).run().ok();
+    assert_eq!(project.read("sub/.git/config"), before, "{ran:?}");
+    assert!(!project.path().join("sub/.git/hooks/post-checkout").exists());
+    assert_eq!(project.git(&["-C", "sub", "log", "-1", "--format=%s"]).trim(), "inside");
+}
+
+#[test]
+fn what_the_configuration_names_in_the_project_is_protected() {
+    let home = Home::new();
+    let project = home.project("p");
+    project.file(".githooks/README", "");
+    project.file(".gitconfig.shared", "[alias]\n x = status\n");
+    project.git(&["config", "core.hooksPath", ".githooks"]);
+    project.git(&["config", "include.path", "../.gitconfig.shared"]);
+    project.commit("first");
+    let script = format!(
+        "printf '#!/bin/sh\\ntouch {0}\\n' > .githooks/pre-commit; chmod +x .githooks/pre-commit
+        printf '[core]\\n fsmonitor = \"touch {0}; false\"\\n' > .gitconfig.shared; mv .githooks away; true",
+        canary(&home).display()
+    );
+    let ran = project.attempt(&script).run().started();
+    use_git(&project);
+    assert!(!canary(&home).exists(), "{ran:?}");
+    let why = project.redoma(["why", "write", ".githooks"]).run();
+    assert!(why.out().contains(".git/config"), "{why:?}");
+}
+
+#[test]
+fn git_init_in_an_empty_project_works() {
+    let home = Home::new();
+    let project = home.folder("p");
+    let script = format!(
+        "git init -q && echo a > a && git add a && git commit -q -m inside && git config core.fsmonitor 'touch {}; false'",
+        canary(&home).display()
+    );
+    let ran = project.shell(&script).run().ok();
+    assert_eq!(project.git(&["log", "-1", "--format=%s"]).trim(), "inside", "{ran:?}");
+    use_git(&project);
+    assert!(!canary(&home).exists(), "{ran:?}");
+    assert!(project.read(".git/config").contains("bare"));
+}
