@@ -157,3 +157,25 @@ fn git_init_in_an_empty_project_works() {
     assert!(!canary(&home).exists(), "{ran:?}");
     assert!(project.read(".git/config").contains("bare"));
 }
+
+#[test]
+fn no_repository_that_runs_something_is_applied() {
+    let home = Home::new();
+    let project = home.project("p");
+    project.commit("first");
+    let script = format!(
+        "git init -q sub && git -C sub config core.fsmonitor 'touch {0}; false'
+        git init -q a && mv a/.git hidden && git --git-dir hidden config core.fsmonitor 'touch {0}; false'
+        mkdir g && echo 'gitdir: ../hidden' > g/.git && echo kept > kept",
+        canary(&home).display()
+    );
+    let _ = project.shell(&script).option("--workspace", "overlay").run().ok();
+    let applied = project.redoma(["changes", "apply", "--yes"]).run();
+    assert_eq!(project.read("kept"), "kept\n", "{applied:?}");
+    for absent in ["sub/.git/config", "g/.git"] {
+        assert!(!project.path().join(absent).exists(), "{absent}: {applied:?}");
+    }
+    project.git(&["-C", "sub", "status"]);
+    project.git(&["-C", "g", "status"]);
+    assert!(!canary(&home).exists());
+}

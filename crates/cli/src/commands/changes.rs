@@ -63,7 +63,7 @@ impl Subject {
 
     /// What the policy denies and protects by now.
     fn matcher(&self) -> impl Fn(&Path, FileKind) -> Option<Match> + Sync + '_ {
-        |path, _| forbidden(&self.policy, path)
+        |path, kind| forbidden(&self.policy, path).or_else(|| git_pointer(path, kind))
     }
 
     /// The changes, held to a [`Subject::matcher`].
@@ -77,6 +77,12 @@ fn forbidden(policy: &ResolvedPolicy, path: &Path) -> Option<Match> {
     let files = &policy.filesystem;
     let denied = files.denied(path).map(|_| Match { verdict: Verdict::Deny, rule: 0 });
     denied.or_else(|| files.protected(path).map(|_| Match { verdict: Verdict::Protect, rule: 0 }))
+}
+
+/// A `.git` that is no folder leads git to one of any name, whose configuration no rule knows to protect.
+fn git_pointer(path: &Path, kind: FileKind) -> Option<Match> {
+    let leads_on = path.ends_with(".git") && matches!(kind, FileKind::File | FileKind::Symlink);
+    leads_on.then_some(Match { verdict: Verdict::Protect, rule: 0 })
 }
 
 /// What the user picked; without a path, everything.
