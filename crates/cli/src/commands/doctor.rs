@@ -178,7 +178,7 @@ fn limit(enforced: &Enforced) -> Check {
     let missing = enforced.caveat.as_ref().map(|why| Missing {
         what: format!("full limit on {}", enforced.limit.name()),
         why: why.clone(),
-        hint: "systemd-run --user --scope -p Delegate=yes redoma run …".to_owned(),
+        hint: "systemd-run --user --scope -p Delegate=yes redoma doctor".to_owned(),
     });
     Check { name: enforced.limit.name(), found: format!("limited {by}"), needed: false, missing }
 }
