@@ -20,8 +20,13 @@ pub enum Question<'a> {
     Read(&'a Path),
     /// Change, rename or remove what exists.
     Write(&'a Path),
-    /// Make a path that did not exist when the session started. Globs do not hold for it: they mean what existed.
-    Create(&'a Path),
+    /// Make a path that did not exist when the session started. Globs mean what existed, so they hold only for `below`.
+    Create {
+        /// What is made.
+        path: &'a Path,
+        /// The deepest folder above it that existed. Those between the two would be made as well.
+        below: &'a Path,
+    },
     /// Run a program.
     Exec(&'a Path),
     /// Connect to a host, as the client names it.
@@ -105,7 +110,7 @@ impl ResolvedPolicy {
         match *question {
             Question::Read(path) | Question::Exec(path) => self.decide_path(path, path::Intent::See, tier),
             Question::Write(path) => self.decide_path(path, path::Intent::Change, tier),
-            Question::Create(path) => self.decide_path(path, path::Intent::Create, tier),
+            Question::Create { path, below } => self.decide_path(path, path::Intent::Create(below), tier),
             Question::Connect { host, port } => self.decide_connection(host, port, tier),
             Question::Env(name) => self.decide_variable(name),
         }

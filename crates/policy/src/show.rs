@@ -323,7 +323,9 @@ mod tests {
             let policy = machine().resolve(&[user(WRITTEN)], &CommandLine::default());
             let again = machine().resolve(&[user(&policy.to_string())], &CommandLine::default());
             let path = Path::new(&path);
-            let question = [Question::Read(path), Question::Write(path), Question::Create(path)][which];
+            let below = path.parent().unwrap();
+            let question =
+                [Question::Read(path), Question::Write(path), Question::Create { path, below }][which];
             for tier in [Tier::Full, Tier::Landlock] {
                 let (one, other) = (policy.decide(&question, tier), again.decide(&question, tier));
                 prop_assert_eq!((one.effect, one.place), (other.effect, other.place), "{:?}", question);

@@ -27,8 +27,12 @@ pub enum RunError {
     Record(#[from] redoma_audit::Error),
     #[error("cannot prepare {what} at {path:?}: {source}")]
     Prepare { what: &'static str, path: PathBuf, source: std::io::Error },
-    #[error("cannot protect {path:?}: it is a symbolic link, and a link's name cannot be held")]
-    ProtectedLink { path: PathBuf },
+    #[error("cannot hold {path:?} as it is: it is a symbolic link, and a link's name cannot be held")]
+    HeldLink { path: PathBuf },
+    #[error(
+        "cannot keep changes to {path:?} aside: the project it lies in is not granted for writing as a whole"
+    )]
+    PartOfOverlay { path: PathBuf },
     #[error("{name} is a {what}, which would be a way out of the sandbox")]
     Stream { name: &'static str, what: &'static str },
     #[error("a command made protected paths {limit} times, so the session was ended")]
@@ -55,11 +59,12 @@ impl RunError {
             Self::Prepare { path, .. } => {
                 format!("make sure that {path:?} can be written, and that the disk is not full")
             }
-            Self::ProtectedLink { path } => {
+            Self::HeldLink { path } => {
                 format!(
                     "replace the link by what it leads to, or leave the rule out: `without = [{path:?}]` under [filesystem]"
                 )
             }
+            Self::PartOfOverlay { .. } => "add `--write .`, or use `--workspace direct`".into(),
             Self::Stream { name, .. } => format!("redirect {name} to or from a file or a pipe"),
             Self::Flood { .. } => "run `redoma log` to see which; they were all moved to quarantine".into(),
             Self::Terminal(_) => {

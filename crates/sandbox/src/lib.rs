@@ -27,6 +27,7 @@ pub mod trust;
 pub mod undo;
 mod view;
 pub mod walk;
+pub mod why;
 
 pub use error::RunError;
 pub use kept::Kept;

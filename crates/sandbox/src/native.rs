@@ -237,6 +237,7 @@ impl Run<'_> {
         let policy = &self.request.policy;
         let found = view::search(policy, self.homes, WalkLimits::default())?;
         let findings = Findings::collect(policy, &found);
+        let policy = &findings.spelled_out(policy);
         match self.tier {
             Tier::Full => {
                 let seed = Seed::random().map_err(RunError::Wait)?;

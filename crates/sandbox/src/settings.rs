@@ -287,24 +287,7 @@ fn read(layer: Layer, path: &Path, links: Links) -> Result<Option<SmallFile>, Se
 /// A link that leads nowhere is followed too: creating through it creates what it names.
 #[must_use]
 pub fn nearest_canonical(path: &Path) -> PathBuf {
-    // As many links as the kernel follows in all (path_resolution(7)): links may lead in circles.
-    follow(path, &mut 40)
-}
-
-fn follow(path: &Path, links_left: &mut u32) -> PathBuf {
-    if let Ok(real) = path.canonicalize() {
-        return real;
-    }
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return path.to_owned() };
-    let parent = follow(parent, links_left);
-    let end = parent.join(name);
-    match end.read_link() {
-        Ok(target) if *links_left > 0 => {
-            *links_left -= 1;
-            follow(&parent.join(target), links_left)
-        }
-        _ => end,
-    }
+    crate::why::follow(path, &|_| true)
 }
 
 /// What the policy may ask about paths, answered by this machine's file system.

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 
 use redoma_audit::escape::{printable, printable_block};
 use redoma_policy::{Effect, Place, Question, SmallestChange, Tier, Verdict};
-use redoma_sandbox::settings::{Settings, nearest_canonical};
+use redoma_sandbox::settings::Settings;
+use redoma_sandbox::why::{Act, Why};
 use serde::Serialize;
 
 use crate::args::{Action, WhyArgs};
 use crate::exit::Exit;
 use crate::failure::hinted;
-use crate::layers;
+use crate::layers::{self, Resolved};
 use crate::printer::{BAD, BOLD, DIM, GOOD, Printer, WARN, paint};
 
 #[derive(Serialize)]
@@ -29,7 +30,7 @@ pub(crate) fn why(args: &WhyArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let resolved = layers::resolve(&args.layers, args.tier, &[])?;
     let tier = resolved.policy.tier.map_or_else(super::tier::of_machine, Ok)?;
     let subject = Subject::new(args, &resolved.settings)?;
-    let verdict = resolved.policy.decide(&subject.question(), tier);
+    let (subject, verdict) = subject.decide(&resolved, tier)?;
     let answer = Answer { action: args.action.verb(), target: subject.to_string(), tier, verdict: &verdict };
     if args.json {
         printer.json(&answer)?;
@@ -39,9 +40,9 @@ pub(crate) fn why(args: &WhyArgs, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(if verdict.effect == Effect::Allow { Exit::OK } else { Exit::FAILED })
 }
 
-/// What is asked about, as the kernel or the gateway would see it.
+/// What is asked about.
 enum Subject {
-    Path(Action, PathBuf),
+    Path(Act, PathBuf),
     Host(String, u16),
     Variable(String),
 }
@@ -56,20 +57,25 @@ impl Subject {
                 Self::Host(host, port)
             }
             Action::Env => Self::Variable(args.target.clone()),
-            Action::Exec => Self::Path(args.action, program(&args.target, settings)),
-            Action::Read | Action::Write => Self::Path(args.action, canonical(&args.target, settings)),
+            Action::Read => Self::Path(Act::Read, typed_path(&args.target, settings)),
+            Action::Write => Self::Path(Act::Write, typed_path(&args.target, settings)),
+            Action::Exec => Self::Path(Act::Exec, program(&args.target, settings)),
         })
     }
 
-    fn question(&self) -> Question<'_> {
-        match self {
-            Self::Path(Action::Write, path) if path.symlink_metadata().is_err() => Question::Create(path),
-            Self::Path(Action::Write, path) => Question::Write(path),
-            Self::Path(Action::Exec, path) => Question::Exec(path),
-            Self::Path(_, path) => Question::Read(path),
-            Self::Host(host, port) => Question::Connect { host, port: *port },
-            Self::Variable(name) => Question::Env(name),
-        }
+    /// The answer, and what it is about once links are followed.
+    fn decide(self, resolved: &Resolved, tier: Tier) -> anyhow::Result<(Self, Verdict)> {
+        let policy = &resolved.policy;
+        let verdict = match &self {
+            Self::Path(act, typed) => {
+                let why = Why::new(policy, tier, &resolved.settings.homes)?;
+                let (path, verdict) = why.path(*act, typed);
+                return Ok((Self::Path(*act, path), verdict));
+            }
+            Self::Host(host, port) => policy.decide(&Question::Connect { host, port: *port }, tier),
+            Self::Variable(name) => policy.decide(&Question::Env(name), tier),
+        };
+        Ok((self, verdict))
     }
 }
 
@@ -95,19 +101,18 @@ impl Action {
     }
 }
 
-/// The path that a system call would end at: `~` expanded, links followed as far as they exist.
-fn canonical(target: &str, settings: &Settings) -> PathBuf {
-    nearest_canonical(&settings.expand(target, &settings.project.cwd))
+fn typed_path(target: &str, settings: &Settings) -> PathBuf {
+    settings.expand(target, &settings.project.cwd)
 }
 
 /// A bare name is looked up in `PATH`, as execvp(3) does.
 fn program(target: &str, settings: &Settings) -> PathBuf {
     if target.contains('/') {
-        return canonical(target, settings);
+        return typed_path(target, settings);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(target)).find(|file| is_program(file));
-    found.and_then(|file| file.canonicalize().ok()).unwrap_or_else(|| canonical(target, settings))
+    found.unwrap_or_else(|| typed_path(target, settings))
 }
 
 fn is_program(file: &Path) -> bool {

@@ -40,14 +40,15 @@ pub fn devices(tier: Tier) -> &'static [&'static str] {
 
 /// What somebody wants with a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Intent {
+pub(super) enum Intent<'a> {
     See,
     Change,
-    Create,
+    /// Below this folder, which exists.
+    Create(&'a Path),
 }
 
 impl ResolvedPolicy {
-    pub(super) fn decide_path(&self, path: &Path, intent: Intent, tier: Tier) -> Verdict {
+    pub(super) fn decide_path(&self, path: &Path, intent: Intent<'_>, tier: Tier) -> Verdict {
         if !is_plain(path) {
             return Verdict::deny(Place::Absent, "only absolute paths without `..` can be decided on");
         }
@@ -60,7 +61,7 @@ impl ResolvedPolicy {
         let protected = || files.protect.iter().find(|rule| holds(rule, path, intent, Some(grant)));
         match intent {
             Intent::See => Verdict::allow(Place::Host, "a rule grants it").by(&grant.origin),
-            Intent::Change | Intent::Create => match protected() {
+            Intent::Change | Intent::Create(_) => match protected() {
                 Some(rule) => self.protected_path(rule, path, grant, intent),
                 None => self.granted_write(path, grant),
             },
@@ -72,14 +73,14 @@ impl ResolvedPolicy {
         rule: &PathRule,
         path: &Path,
         grant: Option<&Grant>,
-        intent: Intent,
+        intent: Intent<'_>,
         tier: Tier,
     ) -> Verdict {
         let found = exists(rule, path);
         let writable = grant.is_some_and(|grant| grant.access == Access::Write);
         let place = match (grant, intent) {
-            (Some(_), Intent::Create) if writable && !found => Place::Quarantined,
-            (None, Intent::Change | Intent::Create) if is_private(self, path, tier) => Place::Private,
+            (Some(_), Intent::Create(_)) if writable && !found => Place::Quarantined,
+            (None, Intent::Change | Intent::Create(_)) if is_private(self, path, tier) => Place::Private,
             _ if found && tier == Tier::Full => Place::Covered,
             _ => Place::Absent,
         };
@@ -88,8 +89,9 @@ impl ResolvedPolicy {
             .unless_lifted(&rule.origin)
     }
 
-    fn protected_path(&self, rule: &PathRule, path: &Path, grant: &Grant, intent: Intent) -> Verdict {
-        let created = intent == Intent::Create && grant.access == Access::Write && !exists(rule, path);
+    fn protected_path(&self, rule: &PathRule, path: &Path, grant: &Grant, intent: Intent<'_>) -> Verdict {
+        let created =
+            matches!(intent, Intent::Create(_)) && grant.access == Access::Write && !exists(rule, path);
         let place = if created { Place::Quarantined } else { Place::Host };
         Verdict::deny(place, "it is protected: it can be read but not changed")
             .by(&rule.origin)
@@ -110,7 +112,7 @@ impl ResolvedPolicy {
         .by(&grant.origin)
     }
 
-    fn ungranted_path(&self, path: &Path, intent: Intent, tier: Tier) -> Verdict {
+    fn ungranted_path(&self, path: &Path, intent: Intent<'_>, tier: Tier) -> Verdict {
         let place = if tier == Tier::Full { Place::Private } else { Place::Host };
         if devices(tier).iter().any(|device| path.starts_with(device)) {
             return Verdict::allow(place, "it is one of the devices every sandbox has");
@@ -134,16 +136,16 @@ fn is_plain(path: &Path) -> bool {
 }
 
 /// Whether a rule holds for a path. A glob means what existed when the session started: it cannot mean a path that is
-/// being created, only an existing folder above it. Parts of the operating system are not searched for it, unless it
+/// being created, only the folder that this is done in. Parts of the operating system are not searched for it, unless it
 /// is anchored in one.
-fn holds(rule: &PathRule, path: &Path, intent: Intent, grant: Option<&Grant>) -> bool {
+fn holds(rule: &PathRule, path: &Path, intent: Intent<'_>, grant: Option<&Grant>) -> bool {
     if !rule.pattern.is_glob() {
         return rule.pattern.covers(path);
     }
     let anchored = |grant: &Grant| rule.pattern.anchor().starts_with(&grant.path);
     let searched = grant.is_none_or(|grant| !grant.system || anchored(grant));
-    let existing = if intent == Intent::Create { path.parent() } else { Some(path) };
-    searched && existing.is_some_and(|path| rule.pattern.covers(path))
+    let existing = if let Intent::Create(below) = intent { below } else { path };
+    searched && rule.pattern.covers(existing)
 }
 
 /// Whether what the rule means exists: a glob means nothing else.

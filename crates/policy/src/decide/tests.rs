@@ -88,7 +88,8 @@ fn power(policy: &ResolvedPolicy, path: &str, tier: Tier) -> (bool, bool, bool) 
         let Verdict { effect, place, .. } = policy.decide(&question, tier);
         effect == Effect::Allow && matches!(place, Place::Host | Place::ChangeSet)
     };
-    (host(Question::Read(path)), host(Question::Write(path)), host(Question::Create(path)))
+    let create = Question::Create { path, below: path.parent().unwrap() };
+    (host(Question::Read(path)), host(Question::Write(path)), host(create))
 }
 
 fn within(less: (bool, bool, bool), more: (bool, bool, bool)) -> bool {
@@ -184,7 +185,7 @@ proptest! {
             for question in [
                 Question::Read(Path::new(&path)),
                 Question::Write(Path::new(&path)),
-                Question::Create(Path::new(&path)),
+                Question::Create { path: Path::new(&path), below: Path::new(&host) },
                 Question::Exec(Path::new(&path)),
                 Question::Connect { host: &host, port },
                 Question::Env(&name),
@@ -211,9 +212,13 @@ fn paths_that_climb_are_never_allowed() {
 fn in_a_change_set_what_must_not_appear_can_be_made_but_not_applied() {
     let typed = CommandLine { workspace: Some(crate::Workspace::Overlay), ..CommandLine::default() };
     let policy = machine().resolve(&[], &typed);
-    let verdict = policy.decide(&Question::Create(Path::new("/home/u/p/.mcp.json")), Tier::Full);
+    let create = |path: &str| {
+        let question = Question::Create { path: Path::new(path), below: Path::new("/home/u/p") };
+        policy.decide(&question, Tier::Full)
+    };
+    let verdict = create("/home/u/p/.mcp.json");
     assert_eq!((verdict.effect, verdict.place), (Effect::Deny, Place::Quarantined));
-    let verdict = policy.decide(&Question::Create(Path::new("/home/u/p/new")), Tier::Full);
+    let verdict = create("/home/u/p/new");
     assert_eq!((verdict.effect, verdict.place), (Effect::Allow, Place::ChangeSet));
 }
 

@@ -60,20 +60,29 @@ fn what_is_not_granted_is_absent_or_private() {
     let policy = default();
     let place = |question| policy.decide(&question, Tier::Full).place;
     let path = Path::new("/home/u/notes");
+    let create = Question::Create { path, below: Path::new("/home/u") };
     assert_eq!(place(Question::Read(path)), Place::Absent);
-    assert_eq!(place(Question::Create(path)), Place::Private);
-    assert_eq!(policy.decide(&Question::Create(path), Tier::Landlock).place, Place::Absent);
+    assert_eq!(place(create), Place::Private);
+    assert_eq!(policy.decide(&create, Tier::Landlock).place, Place::Absent);
     assert_eq!(place(Question::Read(Path::new("/home/u/.ssh/id_rsa"))), Place::Covered);
-    assert_eq!(place(Question::Create(Path::new("/home/u/p/.vscode/tasks.json"))), Place::Quarantined);
+    let path = Path::new("/home/u/p/.vscode/tasks.json");
+    assert_eq!(place(Question::Create { path, below: Path::new("/home/u/p") }), Place::Quarantined);
 }
 
 #[test]
 fn a_glob_means_what_exists_and_an_exact_rule_what_may_come() {
     let policy = default();
-    let create = |path: &str| policy.decide(&Question::Create(Path::new(path)), Tier::Full);
+    let project = Path::new("/home/u/p");
+    let create_below = |below: &Path, path: &str| {
+        policy.decide(&Question::Create { path: Path::new(path), below }, Tier::Full)
+    };
+    let create = |path: &str| create_below(project, path);
     assert_eq!(create("/home/u/p/.env").place, Place::Host);
     assert_eq!(create("/home/u/p/.mcp.json").place, Place::Quarantined);
     assert_eq!(create("/home/u/p/.git/hooks/post-checkout").effect, Effect::Deny);
+    // A folder with such a name is the session's own when it is made inside, and hidden when it is not.
+    assert_eq!(create("/home/u/p/.env/x").place, Place::Host);
+    assert_eq!(create_below(&project.join(".env"), "/home/u/p/.env/x").effect, Effect::Deny);
 }
 
 #[test]

@@ -1,11 +1,13 @@
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use redoma_policy::{Access, Origin, PathPattern, PathRule, ResolvedPolicy};
+use redoma_policy::{Access, Layer, Origin, PathKind, PathPattern, PathRule, ResolvedPolicy};
 
 use crate::gitguard::{self, Before};
 use crate::homes::Homes;
+use crate::settings::nearest_canonical;
 use crate::walk::{FileKind, Found, Match, Verdict};
 
 /// Denied and protected paths, as they are on this machine now.
@@ -15,8 +17,11 @@ pub(crate) struct Findings {
     pub(crate) denied: Vec<Finding>,
     /// Existing, to be kept as they are.
     pub(crate) protected: Vec<Finding>,
-    /// Exact paths that do not exist, lie in a writable folder and must not appear.
+    /// Paths that do not exist, lie in a writable folder and must not appear.
     pub(crate) absent: Vec<PathBuf>,
+    /// Rules that follow from the policy's and that it does not spell: other names of what is held, and what must not
+    /// appear beside it.
+    implied: Vec<(Verdict, PathRule)>,
     /// Sockets and FIFOs, behind which something of the host may listen.
     pub(crate) specials: Vec<PathBuf>,
     /// Folders that cannot be looked into.
@@ -95,6 +100,21 @@ pub(crate) fn sought(policy: &ResolvedPolicy, homes: &Homes) -> Vec<(PathBuf, Ma
 }
 
 impl Findings {
+    /// The policy with a rule more for each path that is held although no rule spells it.
+    pub(crate) fn spelled_out(&self, policy: &ResolvedPolicy) -> ResolvedPolicy {
+        let mut spelled = policy.clone();
+        let files = &mut spelled.filesystem;
+        for (verdict, rule) in &self.implied {
+            let list = if *verdict == Verdict::Deny { &mut files.deny } else { &mut files.protect };
+            list.push(rule.clone());
+        }
+        for path in self.specials.iter().chain(&self.unreadable) {
+            let origin = of_redoma("sockets and what cannot be looked into");
+            files.deny.push(exact(path.clone(), kind_of(path), &origin));
+        }
+        spelled
+    }
+
     /// Looks up the exact paths and sorts what the walk found.
     pub(crate) fn collect(policy: &ResolvedPolicy, found: &Found) -> Self {
         let mut findings = Self {
@@ -121,10 +141,17 @@ impl Findings {
         let aliases = found.aliases.iter().map(|alias| (&alias.path, FileKind::File, alias.matched));
         for (path, kind, matched) in hits.chain(aliases) {
             let rule = numbered[matched.rule as usize].1;
-            if matched.verdict == Verdict::Protect {
-                findings.look_beside(policy, path, &rule.pattern);
+            if !rule.pattern.matches(path) {
+                findings.implied.push((matched.verdict, exact(path.clone(), Some(kind), &rule.origin)));
             }
-            findings.add(matched.verdict, Finding::new(path, kind, rule));
+            if matched.verdict == Verdict::Protect {
+                findings.look_beside(policy, path, rule);
+            }
+            let finding = Finding::new(path, kind, rule);
+            // A glob means what exists, and behind a link that leads nowhere nothing does.
+            if matched.verdict == Verdict::Protect || kind != FileKind::Symlink || path.exists() {
+                findings.add(matched.verdict, finding);
+            }
         }
         findings.absent.sort();
         findings.absent.dedup();
@@ -135,14 +162,20 @@ impl Findings {
 
     /// What a protecting glob names beside an existing hit, such as `config.worktree` beside a worktree's `commondir`,
     /// may no more be made than an exact path may.
-    fn look_beside(&mut self, policy: &ResolvedPolicy, hit: &Path, pattern: &PathPattern) {
-        let PathPattern::Glob(glob) = pattern else { return };
+    fn look_beside(&mut self, policy: &ResolvedPolicy, hit: &Path, rule: &PathRule) {
+        let PathPattern::Glob(glob) = &rule.pattern else { return };
         let beside = literal_names(glob.glob()).map(|name| hit.with_file_name(name));
-        let missing = beside.filter(|path| pattern.matches(path) && kind_of(path).is_none());
-        let writable = |path: &PathBuf| {
-            policy.filesystem.grant_for(path).is_some_and(|grant| grant.access == Access::Write)
-        };
-        self.absent.extend(missing.filter(writable));
+        for path in beside.filter(|path| rule.pattern.matches(path) && kind_of(path).is_none()) {
+            self.forbid(policy, Verdict::Protect, path, &rule.origin);
+        }
+    }
+
+    /// Keeps a missing path from being made, if it can be at all.
+    fn forbid(&mut self, policy: &ResolvedPolicy, verdict: Verdict, path: PathBuf, origin: &Origin) {
+        if can_be_made(policy, &path) {
+            self.absent.push(path.clone());
+            self.implied.push((verdict, exact(path, None, origin)));
+        }
     }
 
     fn look_up(
@@ -153,32 +186,36 @@ impl Findings {
         kind: Option<FileKind>,
         rule: &PathRule,
     ) {
+        // What a denied link would lead to, if it was there, is denied as well.
+        if kind == Some(FileKind::Symlink) && matched.verdict == Verdict::Deny && !path.exists() {
+            self.forbid(policy, Verdict::Deny, nearest_canonical(path), &rule.origin);
+        }
         match kind {
             Some(kind) => self.add(matched.verdict, Finding::new(path, kind, rule)),
             // `git init` must work; what it leaves is judged at the end.
             None if gitguard::in_absent_repository(path) => {}
-            None if policy.filesystem.grant_for(path).is_some_and(|grant| grant.access == Access::Write) => {
-                self.absent.push(path.to_owned());
-            }
+            None if can_be_made(policy, path) => self.absent.push(path.to_owned()),
             None => {}
         }
     }
 
-    /// A link is hidden by hiding what it leads to, if that can be seen at all.
+    /// A link is hidden by hiding what it leads to. One that leads nowhere is but a name, and so is a protected one.
     fn add(&mut self, verdict: Verdict, finding: Finding) {
         let list = match verdict {
             Verdict::Deny => &mut self.denied,
             Verdict::Protect => &mut self.protected,
             Verdict::Note => return,
         };
-        if finding.kind != FileKind::Symlink {
-            list.push(finding);
-        } else if let Ok(target) = fs::canonicalize(&finding.path) {
+        let target =
+            (finding.kind == FileKind::Symlink).then(|| fs::canonicalize(&finding.path).ok()).flatten();
+        let by_name = verdict == Verdict::Protect || target.is_none();
+        if let Some(target) = target {
             let kind = kind_of(&target).unwrap_or(FileKind::File);
+            self.implied.push((verdict, exact(target.clone(), Some(kind), &finding.origin)));
             list.push(Finding { path: target, kind, ..finding.clone() });
-            if verdict == Verdict::Protect {
-                list.push(finding);
-            }
+        }
+        if by_name {
+            list.push(finding);
         }
     }
 }
@@ -188,6 +225,29 @@ fn literal_names(glob: &str) -> impl Iterator<Item = &str> {
     let last = glob.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let names = last.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(last);
     names.split(',').filter(|name| !name.is_empty() && !name.contains(['*', '?', '[', ']', '{', '}', '\\']))
+}
+
+/// Whether a session may make things where the path would be. Below a file that is granted by itself nothing can be.
+fn can_be_made(policy: &ResolvedPolicy, path: &Path) -> bool {
+    let grant = policy.filesystem.grant_for(path);
+    grant.is_some_and(|grant| grant.access == Access::Write && grant.path.is_dir())
+}
+
+fn exact(path: PathBuf, found: Option<FileKind>, origin: &Origin) -> PathRule {
+    let found = found.map(|kind| match kind {
+        FileKind::Dir => PathKind::Folder,
+        FileKind::File => PathKind::File,
+        FileKind::Symlink => PathKind::Link,
+        FileKind::Socket | FileKind::Fifo | FileKind::Device => PathKind::Other,
+    });
+    let folder = found == Some(PathKind::Folder);
+    PathRule { pattern: PathPattern::Exact { path, folder, found }, origin: origin.clone() }
+}
+
+/// What no policy says and no policy can lift.
+fn of_redoma(text: &str) -> Origin {
+    let file = Some(Arc::from(Path::new("redoma")));
+    Origin { layer: Layer::Builtin, file, line: None, text: Arc::from(text) }
 }
 
 fn kind_of(path: &Path) -> Option<FileKind> {

@@ -28,10 +28,10 @@ pub(crate) fn full(
     drawing.private_folders();
     drawing.grants();
     if let Some(folders) = overlay {
-        drawing.overlay(folders);
+        drawing.overlay(folders)?;
     }
     drawing.protect(findings)?;
-    drawing.cover(findings);
+    drawing.cover(findings)?;
     let waits = |path: &Path| overlay.is_some() && path.starts_with(&policy.project);
     drawing.view.git = findings.git.clone();
     drawing.view.absent = findings.absent.iter().filter(|path| !waits(path)).cloned().collect();
@@ -95,9 +95,18 @@ impl Drawing<'_> {
 
     /// Lays the change set over the project. What must not appear there can be made in the change set, and stays in it:
     /// applying refuses it. A stand-in would be read by the very programs that it is to be kept from.
-    fn overlay(&mut self, folders: &OverlayFolders) {
+    fn overlay(&mut self, folders: &OverlayFolders) -> Result<(), RunError> {
+        let (files, project) = (&self.policy.filesystem, &self.policy.project);
+        if !files.grant_for(project).is_some_and(|grant| is_write(grant.access)) {
+            // Laid over the whole project, the change set would show and take more than is granted; left out, what is
+            // granted in the project would be written at once.
+            let part =
+                files.grants.iter().find(|grant| is_write(grant.access) && grant.path.starts_with(project));
+            return part.map_or(Ok(()), |grant| Err(RunError::PartOfOverlay { path: grant.path.clone() }));
+        }
         let (upper, work) = (folders.upper.clone(), folders.work.clone());
-        self.add(Piece::Overlay { at: self.policy.project.clone(), upper, work });
+        self.add(Piece::Overlay { at: project.clone(), upper, work });
+        Ok(())
     }
 
     fn protect(&mut self, findings: &Findings) -> Result<(), RunError> {
@@ -106,10 +115,8 @@ impl Drawing<'_> {
             if hidden || self.writable_grant_above(&finding.path).is_none() {
                 continue;
             }
-            // A mount needs something to lie on, and a link is nothing but a name. Covering its target alone would
-            // leave the name open for another.
             if finding.kind == FileKind::Symlink {
-                return Err(RunError::ProtectedLink { path: finding.path.clone() });
+                self.require_unwritable(finding)?;
             }
             self.pin(&finding.path, true);
         }
@@ -145,11 +152,14 @@ impl Drawing<'_> {
     }
 
     fn writable_grant_above(&self, path: &Path) -> Option<PathBuf> {
-        let grant = self.policy.filesystem.grant_for(path)?;
-        (is_write(grant.access) && grant.path != path).then(|| grant.path.clone())
+        let files = &self.policy.filesystem;
+        let grant = files.grant_for(path)?;
+        // A grant that is denied as a whole is not there.
+        let there = || files.denied(&grant.path).is_none();
+        (is_write(grant.access) && grant.path != path && there()).then(|| grant.path.clone())
     }
 
-    fn cover(&mut self, findings: &Findings) {
+    fn cover(&mut self, findings: &Findings) -> Result<(), RunError> {
         let mut denied: Vec<&Finding> = findings.denied.iter().collect();
         denied.sort_by(|a, b| a.path.cmp(&b.path));
         let mut last: Option<&Path> = None;
@@ -159,7 +169,11 @@ impl Drawing<'_> {
                 continue;
             }
             last = Some(&finding.path);
-            self.cover_denied(finding);
+            if finding.kind == FileKind::Symlink {
+                self.require_unwritable(finding)?;
+            } else {
+                self.cover_denied(finding);
+            }
         }
         let empty_file = || Cover::File(Vec::new(), 0o400);
         for path in &findings.specials {
@@ -167,6 +181,16 @@ impl Drawing<'_> {
         }
         for path in &findings.unreadable {
             self.add(Piece::Cover { at: path.clone(), with: Cover::Folder(Vec::new()) });
+        }
+        Ok(())
+    }
+
+    /// A mount needs something to lie on, and a link is nothing but a name. Covering its target alone would leave the
+    /// name open for another.
+    fn require_unwritable(&self, link: &Finding) -> Result<(), RunError> {
+        match self.writable_grant_above(&link.path) {
+            Some(_) => Err(RunError::HeldLink { path: link.path.clone() }),
+            None => Ok(()),
         }
     }
 
