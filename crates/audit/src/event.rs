@@ -11,7 +11,10 @@ pub use activity::{
     Alert, Exec, FileAction, FileEvent, Lifecycle, Limit, LimitAction, LimitKind, McpCall, Phase, Severity,
     Snapshot, SnapshotAction,
 };
-pub use network::{Answer, Approval, Decision, DecisionBy, Dns, Flow, Question, Verdict, Visibility};
+pub use network::{
+    Answer, Approval, Decision, DecisionBy, Direction, Dns, Exchange, Flow, Message, Process, Question, Tls,
+    Verdict, Visibility,
+};
 pub use session::{Checkpoint, Outcome, SessionEnd, SessionMeta, Tier, Usage};
 
 use serde::{Deserialize, Serialize};
@@ -46,6 +49,8 @@ pub enum Event {
     Snapshot(Snapshot),
     /// One connection seen by the gateway.
     Flow(Flow),
+    /// One request and its answer inside an inspected flow.
+    Exchange(Exchange),
     /// One name asked of the resolver.
     Dns(Dns),
     /// One call of an MCP tool.

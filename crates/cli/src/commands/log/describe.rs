@@ -5,8 +5,8 @@
 use clap::builder::styling::Style;
 use redoma_audit::escape::printable;
 use redoma_audit::event::{
-    Alert, Approval, Decision, Dns, Exec, FileEvent, Flow, Limit, LimitKind, McpCall, Outcome, SessionEnd,
-    SessionMeta, Severity, Snapshot, Verdict, Visibility,
+    Alert, Approval, Decision, Dns, Exchange, Exec, FileEvent, Flow, Limit, LimitKind, McpCall, Outcome,
+    SessionEnd, SessionMeta, Severity, Snapshot, Verdict, Visibility,
 };
 use redoma_audit::{Event, Text};
 use serde::Serialize;
@@ -30,6 +30,7 @@ pub(crate) fn describe(event: &Event) -> (Style, String, String) {
         }
         Event::Snapshot(snapshot) => (Style::new(), frozen(snapshot)),
         Event::Flow(flow) => (of_visibility(flow.visibility), connection(flow)),
+        Event::Exchange(exchange) => (Style::new(), request(exchange)),
         Event::Dns(dns) => (of_verdict(dns.verdict), lookup(dns)),
         Event::McpCall(call) => (of_verdict(call.verdict), mcp_call(call)),
         other => (Style::new(), printable(&serde_json::to_string(other).unwrap_or_default()).into_owned()),
@@ -137,6 +138,15 @@ fn connection(flow: &Flow) -> String {
         "{seen} {host}:{} {} ({}), {} B out, {} B in",
         flow.port, flow.protocol, flow.reason, flow.sent, flow.received
     )
+}
+
+fn request(exchange: &Exchange) -> String {
+    let answer = match (&exchange.refused, exchange.status) {
+        (Some(reason), _) => format!("refused: {reason}"),
+        (None, Some(status)) => status.to_string(),
+        (None, None) => "no answer".to_owned(),
+    };
+    format!("#{} {} {} {answer}", exchange.flow, exchange.method, exchange.url)
 }
 
 fn lookup(dns: &Dns) -> String {
