@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::{Layer, Origin, ResolvedPolicy, Tier, VariableKind};
+use crate::{Host, InvalidHost, Layer, Origin, ResolvedPolicy, Tier, VariableKind};
 
 pub use path::{PRIVATE_FOLDERS, devices};
 
@@ -29,10 +29,10 @@ pub enum Question<'a> {
     },
     /// Run a program.
     Exec(&'a Path),
-    /// Connect to a host, as the client names it.
+    /// Connect to a host.
     Connect {
         /// A name or an address.
-        host: &'a str,
+        host: &'a Host,
         /// TCP port.
         port: u16,
     },
@@ -140,6 +140,12 @@ impl ResolvedPolicy {
 }
 
 impl Verdict {
+    /// The answer about what is no host: nothing connects there, and no policy can change that.
+    #[must_use]
+    pub fn no_host(error: &InvalidHost) -> Self {
+        Self::deny(Place::Absent, &format!("it is no well-formed host: {}", error.problem))
+    }
+
     fn new(effect: Effect, place: Place, because: &str) -> Self {
         Self { effect, rule: None, because: because.to_owned(), change: None, place }
     }

@@ -104,7 +104,7 @@ pub(crate) struct NetworkSection {
     /// What happens to a connection that no rule names. `none` is no network at all, whatever the rules say.
     #[schemars(with = "Option<NetworkDefault>")]
     pub(crate) default: Option<Spanned<NetworkDefault>>,
-    /// Rules. The strictest that matches decides: deny, ask, inspect, allow.
+    /// Rules. A deny beats all others; else the rule that names the host most closely decides.
     #[schemars(with = "Vec<RuleSection>")]
     pub(crate) rule: Vec<Spanned<RuleSection>>,
     /// Ports of this machine.

@@ -1,4 +1,10 @@
-//! Host names, parsed in one place: the policy, the resolver and the dialler all use these types.
+//! Hosts, parsed in one place: the policy, the resolver and the dialler all use these types.
+//!
+//! What comes from inside (a SOCKS name, a `Host` header, an SNI, a DNS question) is hostile. It becomes a [`Host`]
+//! or it is refused; after that there is one spelling of everything, so what is compared is what is dialled.
+
+mod authority;
+mod pattern;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,6 +12,9 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use authority::Authority;
+pub use pattern::HostPattern;
 
 /// A DNS name (RFC 1123, plus `_` as it occurs in practice): ASCII, lower case, no trailing dot, at most 253 bytes.
 ///
@@ -16,18 +25,17 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
 
-/// Which hosts a rule means.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+/// What is connected to: a name or an address.
+///
+/// Addresses have their one usual spelling, and a mapped one (`::ffff:192.0.2.1`) is the IPv4 address it hides. Make
+/// them with [`Host::from`] or by parsing, which see to that.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
-pub enum HostPattern {
-    /// `example.com`: this name only.
-    Exact(HostName),
-    /// `*.example.com`: what lies below the name, not the name.
-    Subdomains(HostName),
-    /// `example.com,*.example.com`: both.
-    Tree(HostName),
-    /// One address, in its usual spelling.
+pub enum Host {
+    /// A name, to be resolved.
+    Name(HostName),
+    /// An address.
     Address(IpAddr),
 }
 
@@ -41,13 +49,110 @@ pub struct InvalidHost {
     pub problem: &'static str,
 }
 
+// === impl Host ===
+
+impl Host {
+    /// Reads a host as it came over a wire: any bytes may stand there.
+    ///
+    /// # Errors
+    /// When they are neither a name nor an address.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidHost> {
+        text(bytes)?.parse()
+    }
+
+    /// This machine, by its name.
+    #[must_use]
+    pub fn localhost() -> Self {
+        Self::Name(HostName("localhost".to_owned()))
+    }
+
+    /// The name, if it is one.
+    #[must_use]
+    pub fn name(&self) -> Option<&HostName> {
+        match self {
+            Self::Name(name) => Some(name),
+            Self::Address(_) => None,
+        }
+    }
+
+    /// Whether it means the machine itself, without asking a resolver: RFC 6761, section 6.3, and the loopback
+    /// addresses. Connecting to `0.0.0.0` or `::` reaches loopback as well.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Self::Name(name) => name.as_str() == "localhost" || name.as_str().ends_with(".localhost"),
+            Self::Address(address) => crate::scope(*address) == crate::Scope::Loopback,
+        }
+    }
+}
+
+impl FromStr for Host {
+    type Err = InvalidHost;
+
+    fn from_str(text: &str) -> Result<Self, InvalidHost> {
+        match text.parse::<IpAddr>() {
+            Ok(address) => Ok(Self::from(address)),
+            Err(_) => text.parse().map(Self::Name),
+        }
+    }
+}
+
+impl From<IpAddr> for Host {
+    fn from(address: IpAddr) -> Self {
+        Self::Address(address.to_canonical())
+    }
+}
+
+impl From<HostName> for Host {
+    fn from(name: HostName) -> Self {
+        Self::Name(name)
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => name.fmt(f),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
+}
+
+impl TryFrom<String> for Host {
+    type Error = InvalidHost;
+
+    fn try_from(text: String) -> Result<Self, InvalidHost> {
+        text.parse()
+    }
+}
+
+impl From<Host> for String {
+    fn from(host: Host) -> Self {
+        host.to_string()
+    }
+}
+
 // === impl HostName ===
 
 impl HostName {
+    /// Reads a name as it came over a wire. An address is none (RFC 6066, section 3, has no address in an SNI).
+    ///
+    /// # Errors
+    /// When the bytes are no name.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InvalidHost> {
+        text(bytes)?.parse()
+    }
+
     /// The name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// How many labels it has: two for `example.com`.
+    #[must_use]
+    pub fn labels(&self) -> usize {
+        self.0.split('.').count()
     }
 
     /// Whether this name lies strictly below `parent`, label by label.
@@ -69,16 +174,30 @@ impl FromStr for HostName {
     }
 }
 
+/// Bytes as text. Longer ones than any host are not even copied into the error.
+fn text(bytes: &[u8]) -> Result<&str, InvalidHost> {
+    let shown = || String::from_utf8_lossy(&bytes[..bytes.len().min(64)]).into_owned();
+    if bytes.len() > MAX_TEXT {
+        return Err(InvalidHost { text: shown(), problem: TOO_LONG });
+    }
+    std::str::from_utf8(bytes).map_err(|_| InvalidHost { text: shown(), problem: NOT_ASCII })
+}
+
+/// The longest host with a port and brackets.
+const MAX_TEXT: usize = 253 + "[.]:65535".len();
+const TOO_LONG: &str = "a name has at most 253 characters";
+const NOT_ASCII: &str = "write names beyond ASCII in their `xn--` form";
+
 /// What is wrong with a name, if anything.
 fn problem_of(name: &str) -> Option<&'static str> {
     if name.is_empty() {
         return Some("it is empty");
     }
     if !name.is_ascii() {
-        return Some("write names beyond ASCII in their `xn--` form");
+        return Some(NOT_ASCII);
     }
     if name.len() > 253 {
-        return Some("a name has at most 253 characters");
+        return Some(TOO_LONG);
     }
     if let Some(problem) = name.bytes().find_map(character_problem) {
         return Some(problem);
@@ -135,189 +254,5 @@ impl From<HostName> for String {
     }
 }
 
-// === impl HostPattern ===
-
-impl HostPattern {
-    /// Whether the pattern means a host as a client asked for it. What is no well-formed host matches nothing.
-    #[must_use]
-    pub fn matches(&self, host: &str) -> bool {
-        match self {
-            Self::Address(address) => canonical_address(host) == Some(*address),
-            Self::Exact(name) => parsed(host).is_some_and(|host| host == *name),
-            Self::Subdomains(name) => parsed(host).is_some_and(|host| host.is_below(name)),
-            Self::Tree(name) => parsed(host).is_some_and(|host| host == *name || host.is_below(name)),
-        }
-    }
-
-    /// Whether every host that `other` means is meant by this pattern too.
-    #[must_use]
-    pub fn contains(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Exact(own), Self::Exact(name)) => own == name,
-            (Self::Subdomains(own), Self::Exact(name)) => name.is_below(own),
-            (Self::Subdomains(own), Self::Subdomains(name)) => name == own || name.is_below(own),
-            (Self::Subdomains(own), Self::Tree(name)) => name.is_below(own),
-            (Self::Tree(own), Self::Exact(name) | Self::Subdomains(name) | Self::Tree(name)) => {
-                name == own || name.is_below(own)
-            }
-            (Self::Address(own), Self::Address(address)) => own == address,
-            _ => false,
-        }
-    }
-}
-
-fn parsed(host: &str) -> Option<HostName> {
-    host.parse().ok()
-}
-
-/// An address in its one usual spelling; a mapped address (`::ffff:192.0.2.1`) is the IPv4 address it hides.
-fn canonical_address(text: &str) -> Option<IpAddr> {
-    text.parse::<IpAddr>().ok().map(|address| address.to_canonical())
-}
-
-impl FromStr for HostPattern {
-    type Err = InvalidHost;
-
-    fn from_str(text: &str) -> Result<Self, InvalidHost> {
-        if let Some(address) = canonical_address(text) {
-            return Ok(Self::Address(address));
-        }
-        if let Some((name, below)) = text.split_once(',') {
-            let name: HostName = name.parse()?;
-            if below.strip_prefix("*.").and_then(parsed).as_ref() == Some(&name) {
-                return Ok(Self::Tree(name));
-            }
-            let problem = "a comma joins a name and what lies below it, as in `x.org,*.x.org`";
-            return Err(InvalidHost { text: text.to_owned(), problem });
-        }
-        match text.strip_prefix("*.") {
-            Some(name) => name.parse().map(Self::Subdomains),
-            None => text.parse().map(Self::Exact),
-        }
-    }
-}
-
-impl fmt::Display for HostPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exact(name) => name.fmt(f),
-            Self::Subdomains(name) => write!(f, "*.{name}"),
-            Self::Tree(name) => write!(f, "{name},*.{name}"),
-            Self::Address(address) => address.fmt(f),
-        }
-    }
-}
-
-impl TryFrom<String> for HostPattern {
-    type Error = InvalidHost;
-
-    fn try_from(text: String) -> Result<Self, InvalidHost> {
-        text.parse()
-    }
-}
-
-impl From<HostPattern> for String {
-    fn from(pattern: HostPattern) -> Self {
-        pattern.to_string()
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn pattern(text: &str) -> HostPattern {
-        text.parse().unwrap()
-    }
-
-    #[test]
-    fn a_name_means_itself_and_a_star_only_what_is_below() {
-        assert!(pattern("example.com").matches("EXAMPLE.com."));
-        assert!(!pattern("example.com").matches("a.example.com"));
-        assert!(pattern("*.example.com").matches("a.b.example.com"));
-        assert!(!pattern("*.example.com").matches("example.com"));
-        assert!(pattern("example.com,*.example.com").matches("example.com"));
-        assert!(pattern("example.com,*.example.com").matches("a.example.com"));
-    }
-
-    #[test]
-    fn suffixes_are_compared_label_by_label() {
-        for host in
-            ["evilexample.com", "example.com.evil.com", "xample.com", ".example.com", "a..example.com"]
-        {
-            assert!(!pattern("example.com,*.example.com").matches(host), "{host}");
-        }
-    }
-
-    #[test]
-    fn odd_spellings_are_refused() {
-        let long = format!("{}.com", "a".repeat(300));
-        for text in [
-            "",
-            ".",
-            "a b.com",
-            "a\tb",
-            "a\0.com",
-            "a\r\n.com",
-            "a%2e.com",
-            "u@a.com",
-            "http://a.com",
-            "a.com/x",
-            "a.com:443",
-            "[::1]",
-            "fe80::1%eth0",
-            "2130706433",
-            "0x7f.1",
-            "127.1",
-            "017700000001",
-            "1.2.3.4.5",
-            "bücher.example",
-            "-a.com",
-            "a-.com",
-            "a..b",
-            "*",
-            "*a.com",
-            "a.*.com",
-            "a.com,b.com",
-            &long,
-        ] {
-            assert!(text.parse::<HostPattern>().is_err(), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn an_address_has_one_spelling() {
-        assert!(pattern("192.0.2.1").matches("::ffff:192.0.2.1"));
-        assert!(pattern("2001:db8::1").matches("2001:db8:0:0::1"));
-        assert!(!pattern("192.0.2.1").matches("192.0.2.01"));
-    }
-
-    proptest! {
-        #[test]
-        fn a_pattern_survives_its_text_form(text in "(\\*\\.)?[a-z0-9_]{1,8}(\\.[a-z0-9]{1,8}){0,3}") {
-            if let Ok(pattern) = text.parse::<HostPattern>() {
-                prop_assert_eq!(pattern.to_string().parse::<HostPattern>().unwrap(), pattern);
-            }
-        }
-
-        #[test]
-        fn nothing_odd_ever_matches(host in ".*") {
-            let tree = pattern("example.com,*.example.com");
-            if tree.matches(&host) {
-                let plain = host.trim_end_matches('.').to_ascii_lowercase();
-                prop_assert!(plain == "example.com" || plain.ends_with(".example.com"));
-                prop_assert!(plain.bytes().all(|b| b.is_ascii_graphic()));
-            }
-        }
-
-        #[test]
-        fn containment_agrees_with_matching(
-            own in "(\\*\\.)?([ab]\\.){0,2}c",
-            other in "([ab]\\.){0,2}c",
-        ) {
-            let (own, other) = (pattern(&own), pattern(&other));
-            prop_assert_eq!(own.contains(&other), own.matches(&other.to_string()));
-        }
-    }
-}
+mod tests;

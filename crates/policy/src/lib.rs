@@ -5,6 +5,7 @@
 //! wrote) into a [`ResolvedPolicy`] (what is enforced); the way out is [`ResolvedPolicy::decide`], which answers
 //! a [`Question`] with a [`Verdict`]. What is enforced and what `redoma why` says both come from it.
 
+mod address;
 mod agent;
 mod check;
 mod decide;
@@ -31,6 +32,7 @@ mod template;
 #[cfg(test)]
 mod testbed;
 
+pub use address::{Scope, scope};
 pub use agent::{AgentPreset, agent_for_program, agents};
 pub use decide::{Effect, PRIVATE_FOLDERS, Place, Question, SmallestChange, Verdict, devices};
 pub use diff::{Difference, diff};
@@ -38,7 +40,7 @@ pub use document::{MAX_FILE, check};
 pub use environment::{EnvRule, EnvSet, Environment, InvalidName, NamePattern, VariableKind};
 pub use error::{Located, PolicyError};
 pub use filesystem::{Access, Alias, Filesystem, Grant, PathRule, Workspace};
-pub use host::{HostName, HostPattern, InvalidHost};
+pub use host::{Authority, Host, HostName, HostPattern, InvalidHost};
 pub use network::{
     Action, InvalidPort, LocalPorts, Network, NetworkDefault, NetworkRule, Pinned, Publish, Purpose, Reach,
     SecretRule, SecretSource,

@@ -1,5 +1,6 @@
 //! What a resolved policy says about hosts and credentials.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::num::NonZeroU16;
 use std::str::FromStr;
@@ -7,14 +8,14 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ByteSize, HostPattern, Origin};
+use crate::{ByteSize, Host, HostPattern, Origin};
 
 /// The network part of a [`crate::ResolvedPolicy`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Network {
     /// What happens to a connection that no rule names.
     pub default: NetworkDefault,
-    /// Rules. The strictest that matches decides: deny, ask, inspect, allow.
+    /// Rules. A deny beats all others; else the rule that names the host most closely decides.
     pub rules: Vec<NetworkRule>,
     /// Ports of this machine.
     pub local: LocalPorts,
@@ -181,19 +182,23 @@ impl Network {
         }
     }
 
-    /// The strictest rule that means a host and port.
+    /// The rule that decides about a host and port. A deny beats whatever else matches; then the rule that names the
+    /// host most closely, and of those the one that names ports. Of equals the strictest, and of those the first.
     #[must_use]
-    pub fn rule_for(&self, host: &str, port: u16) -> Option<&NetworkRule> {
+    pub fn rule_for(&self, host: &Host, port: u16) -> Option<&NetworkRule> {
         // `min_by_key` keeps the first of equals, so the rule shown is the one a reader meets first.
         let matching = self.rules.iter().filter(|rule| rule.matches(host, port));
-        matching.min_by_key(|rule| std::cmp::Reverse(rule.action))
+        matching.min_by_key(|rule| {
+            let denies = rule.action == Action::Deny;
+            Reverse((denies, rule.host.closeness(), !rule.ports.is_empty(), rule.action))
+        })
     }
 }
 
 impl NetworkRule {
     /// Whether the rule means a host and port.
     #[must_use]
-    pub fn matches(&self, host: &str, port: u16) -> bool {
+    pub fn matches(&self, host: &Host, port: u16) -> bool {
         let port_matches = self.ports.is_empty() || self.ports.iter().any(|own| own.get() == port);
         port_matches && self.host.matches(host)
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use redoma_audit::escape::printable;
 use redoma_policy::edit::{self, EditError, Target};
-use redoma_policy::{CommandLine, Effect, HostPattern, Layer, Question, ResolvedPolicy, Source, Tier};
+use redoma_policy::{CommandLine, Effect, Layer, Question, ResolvedPolicy, Source, Tier};
 use redoma_sandbox::settings::{Settings, nearest_canonical};
 use redoma_sandbox::trust::TrustStore;
 
@@ -178,10 +178,11 @@ fn ask(policy: &ResolvedPolicy, target: &Target, settings: &Settings) -> Option<
         Target::Env(name) => {
             name.is_exact().then(|| policy.decide(&Question::Env(name.as_str()), Tier::Full))
         }
-        Target::Host { host: HostPattern::Exact(host), port } => {
+        Target::Host { host, port } => {
+            let host = host.only_host()?;
             let port = port.map_or(443, std::num::NonZeroU16::get);
-            Some(policy.decide(&Question::Connect { host: host.as_str(), port }, Tier::Full))
+            Some(policy.decide(&Question::Connect { host: &host, port }, Tier::Full))
         }
-        Target::Host { .. } | Target::Rule(_) => None,
+        Target::Rule(_) => None,
     }
 }

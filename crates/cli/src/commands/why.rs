@@ -5,16 +5,18 @@
 use std::path::{Path, PathBuf};
 
 use redoma_audit::escape::{printable, printable_block};
-use redoma_policy::{Effect, Place, Question, SmallestChange, Tier, Verdict};
+use redoma_policy::{Authority, Effect, Host, InvalidHost, Place, Question, SmallestChange, Tier, Verdict};
 use redoma_sandbox::settings::Settings;
 use redoma_sandbox::why::{Act, Why};
 use serde::Serialize;
 
 use crate::args::{Action, WhyArgs};
 use crate::exit::Exit;
-use crate::failure::hinted;
 use crate::layers::{self, Resolved};
 use crate::printer::{BAD, BOLD, DIM, GOOD, Printer, WARN, paint};
+
+/// The port of HTTPS.
+const HTTPS: u16 = 443;
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -29,7 +31,7 @@ struct Answer<'a> {
 pub(crate) fn why(args: &WhyArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let resolved = layers::resolve(&args.layers, args.tier, &[])?;
     let tier = resolved.policy.tier.map_or_else(super::tier::of_machine, Ok)?;
-    let subject = Subject::new(args, &resolved.settings)?;
+    let subject = Subject::new(args, &resolved.settings);
     let (subject, verdict) = subject.decide(&resolved, tier)?;
     let answer = Answer { action: args.action.verb(), target: subject.to_string(), tier, verdict: &verdict };
     if args.json {
@@ -43,24 +45,25 @@ pub(crate) fn why(args: &WhyArgs, printer: &Printer) -> anyhow::Result<Exit> {
 /// What is asked about.
 enum Subject {
     Path(Act, PathBuf),
-    Host(String, u16),
+    Host(Host, u16),
+    NoHost(InvalidHost),
     Variable(String),
 }
 
 // === impl Subject ===
 
 impl Subject {
-    fn new(args: &WhyArgs, settings: &Settings) -> anyhow::Result<Self> {
-        Ok(match args.action {
-            Action::Connect => {
-                let (host, port) = host_and_port(&args.target)?;
-                Self::Host(host, port)
-            }
+    fn new(args: &WhyArgs, settings: &Settings) -> Self {
+        match args.action {
+            Action::Connect => match host_and_port(&args.target) {
+                Ok((host, port)) => Self::Host(host, port),
+                Err(error) => Self::NoHost(error),
+            },
             Action::Env => Self::Variable(args.target.clone()),
             Action::Read => Self::Path(Act::Read, typed_path(&args.target, settings)),
             Action::Write => Self::Path(Act::Write, typed_path(&args.target, settings)),
             Action::Exec => Self::Path(Act::Exec, program(&args.target, settings)),
-        })
+        }
     }
 
     /// The answer, and what it is about once links are followed.
@@ -73,6 +76,7 @@ impl Subject {
                 return Ok((Self::Path(*act, path), verdict));
             }
             Self::Host(host, port) => policy.decide(&Question::Connect { host, port: *port }, tier),
+            Self::NoHost(error) => Verdict::no_host(error),
             Self::Variable(name) => policy.decide(&Question::Env(name), tier),
         };
         Ok((self, verdict))
@@ -83,7 +87,8 @@ impl std::fmt::Display for Subject {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Path(_, path) => f.write_str(&printable(path)),
-            Self::Host(host, port) => write!(f, "{}:{port}", printable(host)),
+            Self::Host(host, port) => Authority { host: host.clone(), port: Some(*port) }.fmt(f),
+            Self::NoHost(error) => f.write_str(&printable(&error.text)),
             Self::Variable(name) => f.write_str(&printable(name)),
         }
     }
@@ -119,17 +124,13 @@ fn is_program(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`; without a port, that of HTTPS.
-fn host_and_port(target: &str) -> anyhow::Result<(String, u16)> {
-    let bare = |host: &str| Ok((host.trim_matches(['[', ']']).to_owned(), 443));
-    let Some((host, port)) = target.rsplit_once(':') else { return bare(target) };
-    if host.contains(':') && !host.ends_with(']') {
-        return bare(target);
+/// `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`; without a port, that of HTTPS. An address alone may stand without brackets.
+fn host_and_port(target: &str) -> Result<(Host, u16), InvalidHost> {
+    if let Ok(host) = target.parse() {
+        return Ok((host, HTTPS));
     }
-    let port = port.parse().map_err(|_| {
-        hinted(format!("{target} does not end in a port"), "redoma why connect example.com:443")
-    })?;
-    Ok((host.trim_matches(['[', ']']).to_owned(), port))
+    let authority: Authority = target.parse()?;
+    Ok((authority.host, authority.port.unwrap_or(HTTPS)))
 }
 
 fn tell(answer: &Answer<'_>, printer: &Printer) -> anyhow::Result<()> {
@@ -180,12 +181,13 @@ mod tests {
 
     #[test]
     fn hosts_are_split_from_ports_and_addresses_kept_whole() {
-        let split = |text| host_and_port(text).unwrap();
+        let split = |text| host_and_port(text).map(|(host, port)| (host.to_string(), port)).unwrap();
         assert_eq!(split("example.com"), ("example.com".into(), 443));
         assert_eq!(split("example.com:22"), ("example.com".into(), 22));
         assert_eq!(split("::1"), ("::1".into(), 443));
         assert_eq!(split("[::1]:5432"), ("::1".into(), 5432));
-        assert!(host_and_port("example.com:http").is_err());
-        assert!(host_and_port("example.com:70000").is_err());
+        for text in ["example.com:http", "example.com:70000", "0x7f.1", "2130706433:80", "a b"] {
+            assert!(host_and_port(text).is_err(), "{text}");
+        }
     }
 }

@@ -67,7 +67,7 @@ fn what_comes_out_is_a_policy_that_says_so() {
     let policy = machine.resolve(&[user(&text)], &CommandLine::default());
     let change = policy.decide(&crate::Question::Write("/srv/c".as_ref()), crate::Tier::Full);
     assert_eq!(change.effect, crate::Effect::Allow);
-    let connect = crate::Question::Connect { host: "a.example.org", port: 8443 };
+    let connect = crate::Question::Connect { host: &"a.example.org".parse().unwrap(), port: 8443 };
     assert_eq!(policy.decide(&connect, crate::Tier::Full).effect, crate::Effect::Allow);
     assert!(text.starts_with("# mine\n") && text.contains("# as ever") && text.contains("# hosts"));
 }

@@ -7,7 +7,7 @@ use super::{Stack, expanded};
 use crate::document::Document;
 use crate::file::{CeilingSection, Entries};
 use crate::{
-    Access, Action, CommandLine, Grant, HostPattern, Layer, NetworkDefault, Notice, NoticeKind, Origin,
+    Access, Action, CommandLine, Grant, Host, HostPattern, Layer, NetworkDefault, Notice, NoticeKind, Origin,
     PolicyError, ResolvedPolicy, Surroundings,
 };
 
@@ -101,7 +101,7 @@ impl Ceiling<'_> {
             }
         }
         policy.network.rules = kept;
-        if !hosts.iter().any(|host| host.matches("localhost")) {
+        if !hosts.iter().any(|host| host.matches(&Host::localhost())) {
             policy.network.local.reach.clear();
         }
         Ok(())

@@ -295,9 +295,9 @@ fn a_preset_brings_folders_hosts_and_variables() {
     let policy = Machine::with(&["/home/u/.claude/settings.json"]).resolve(&[], &typed);
     assert!(writes(&policy, "/home/u/.claude/projects/x"));
     assert!(!writes(&policy, "/home/u/.claude/settings.json"));
-    let connect = Question::Connect { host: "api.anthropic.com", port: 443 };
-    assert_eq!(effect(&policy, connect), Effect::Allow);
-    assert_eq!(effect(&policy, Question::Connect { host: "statsig.anthropic.com", port: 443 }), Effect::Deny);
+    let connect = |host: &str| effect(&policy, Question::Connect { host: &host.parse().unwrap(), port: 443 });
+    assert_eq!(connect("api.anthropic.com"), Effect::Allow);
+    assert_eq!(connect("statsig.anthropic.com"), Effect::Deny);
     assert_eq!(effect(&policy, Question::Env("ANTHROPIC_API_KEY")), Effect::Allow);
     assert_eq!(effect(&policy, Question::Env("OPENAI_API_KEY")), Effect::Deny);
     assert!(policy.network.needs_gateway());
