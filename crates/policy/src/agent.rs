@@ -171,6 +171,7 @@ fn rule(host: Spanned<HostPattern>, action: Action, purpose: Purpose) -> Spanned
         paths: None,
         max_upload: None,
         pinned: None,
+        private: None,
         purpose: Some(purpose),
     };
     Spanned::new(span, section)

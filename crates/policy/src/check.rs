@@ -81,6 +81,10 @@ fn check_rule(document: &Document, rule: &RuleSection) -> Result<(), PolicyError
             return refuse(document, span, &message, "set `action = \"inspect\"`");
         }
     }
+    if let (Action::Deny, Some(private)) = (rule.action, &rule.private) {
+        let message = "`private` opens something, and the action is `deny`";
+        return refuse(document, private.span(), message, "a deny rule holds whatever a name leads to");
+    }
     if let Some(methods) = &rule.methods {
         let token = |method: &String| !method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase());
         if !methods.get_ref().iter().all(token) {

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::{Host, InvalidHost, Layer, Origin, ResolvedPolicy, Tier, VariableKind};
 
+pub use connection::{Connection, Unreachable};
 pub use path::{PRIVATE_FOLDERS, devices};
 
 /// What may be asked. Paths are absolute and canonical; the asker follows links.
@@ -111,7 +112,7 @@ impl ResolvedPolicy {
             Question::Read(path) | Question::Exec(path) => self.decide_path(path, path::Intent::See, tier),
             Question::Write(path) => self.decide_path(path, path::Intent::Change, tier),
             Question::Create { path, below } => self.decide_path(path, path::Intent::Create(below), tier),
-            Question::Connect { host, port } => self.decide_connection(host, port, tier),
+            Question::Connect { host, port } => self.connection(host, port, tier).verdict,
             Question::Env(name) => self.decide_variable(name),
         }
     }

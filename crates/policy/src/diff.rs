@@ -139,6 +139,7 @@ fn rule_text(rule: &crate::NetworkRule) -> String {
         ("paths", rule.paths.join(" ")),
         ("max_upload", upload),
         ("pinned", pinned),
+        ("private", if rule.private { "yes".to_owned() } else { String::new() }),
     ];
     for (key, value) in details.into_iter().filter(|(_, value)| !value.is_empty()) {
         text.push_str(&format!(", {key} {value}"));

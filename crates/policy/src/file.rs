@@ -138,6 +138,10 @@ pub(crate) struct RuleSection {
     #[serde(default)]
     #[schemars(with = "Option<Pinned>")]
     pub(crate) pinned: Option<Spanned<Pinned>>,
+    /// Let the host's name lead to an address of a private network: RFC 1918, unique local, carrier-grade NAT.
+    #[serde(default)]
+    #[schemars(with = "Option<bool>")]
+    pub(crate) private: Option<Spanned<bool>>,
     /// What an agent uses the host for. Not written: a preset's host lists say it.
     #[serde(skip)]
     #[schemars(skip)]

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use authority::Authority;
+pub(crate) use pattern::Closeness;
 pub use pattern::HostPattern;
 
 /// A DNS name (RFC 1123, plus `_` as it occurs in practice): ASCII, lower case, no trailing dot, at most 253 bytes.

@@ -26,6 +26,7 @@ mod quantity;
 mod resolve;
 mod resolved;
 mod schema;
+mod secret;
 mod show;
 mod surroundings;
 mod template;
@@ -34,7 +35,9 @@ mod testbed;
 
 pub use address::{Scope, scope};
 pub use agent::{AgentPreset, agent_for_program, agents};
-pub use decide::{Effect, PRIVATE_FOLDERS, Place, Question, SmallestChange, Verdict, devices};
+pub use decide::{
+    Connection, Effect, PRIVATE_FOLDERS, Place, Question, SmallestChange, Unreachable, Verdict, devices,
+};
 pub use diff::{Difference, diff};
 pub use document::{MAX_FILE, check};
 pub use environment::{EnvRule, EnvSet, Environment, InvalidName, NamePattern, VariableKind};
@@ -43,7 +46,6 @@ pub use filesystem::{Access, Alias, Filesystem, Grant, PathRule, Workspace};
 pub use host::{Authority, Host, HostName, HostPattern, InvalidHost};
 pub use network::{
     Action, InvalidPort, LocalPorts, Network, NetworkDefault, NetworkRule, Pinned, Publish, Purpose, Reach,
-    SecretRule, SecretSource,
 };
 pub use origin::{ContentHash, Layer, Notice, NoticeKind, Origin, Source, content_hash};
 pub use pattern::{InvalidGlob, PathGlob, PathPattern};
@@ -54,6 +56,7 @@ pub use resolved::{
     AgentName, AgentProfile, Audit, InvalidAgentName, KernelFeatures, Limits, Record, ResolvedPolicy, Tier,
 };
 pub use schema::schema;
+pub use secret::{SecretRule, SecretSource};
 pub use surroundings::{CommandLine, PathFacts, PathKind, Surroundings};
 pub use template::template;
 

@@ -108,6 +108,9 @@ fn write_rule(f: &mut Formatter<'_>, rule: &NetworkRule) -> fmt::Result {
         writeln!(f, "ports = [{}]", ports.join(", "))?;
     }
     writeln!(f, "action = \"{}\"", rule.action)?;
+    if rule.private {
+        writeln!(f, "private = true")?;
+    }
     if rule.action == Action::Inspect {
         write_inspection(f, rule)?;
     }
@@ -268,6 +271,7 @@ mod tests {
         host = "192.0.2.7"
         ports = [22]
         action = "ask"
+        private = true
         [network.local]
         publish = ["8080:3000"]
         reach = ["localhost:5432"]

@@ -115,6 +115,7 @@ fn rule(host: HostPattern, ports: Vec<NonZeroU16>, action: Action, origin: Origi
         paths: Vec::new(),
         max_upload: None,
         pinned: Pinned::Block,
+        private: false,
         purpose: None,
         origin,
     }
@@ -130,6 +131,7 @@ fn written_rule(section: &RuleSection, origin: Origin) -> NetworkRule {
         methods: list(&section.methods),
         paths: list(&section.paths),
         max_upload: section.max_upload.as_ref().map(|size| *size.get_ref()),
+        private: section.private.as_ref().is_some_and(|private| *private.get_ref()),
         purpose: section.purpose,
         pinned: section.pinned.as_ref().map(|pinned| *pinned.get_ref()).unwrap_or_default(),
         ..rule(section.host.clone(), ports, section.action, origin)
