@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use crate::document::Document;
 use crate::file::{RuleSection, SecretKind, SecretSection};
-use crate::{Action, Layer, NetworkDefault, PolicyError, Workspace};
+use crate::{Action, Layer, NetworkDefault, PolicyError, Protocol, Workspace};
 
 /// Refuses a document that says two things at once.
 pub(crate) fn check(document: &Document) -> Result<(), PolicyError> {
@@ -69,46 +69,68 @@ fn check_no_network(document: &Document) -> Result<(), PolicyError> {
 }
 
 fn check_rule(document: &Document, rule: &RuleSection) -> Result<(), PolicyError> {
-    if rule.action != Action::Inspect {
-        let inside = [
-            ("methods", rule.methods.as_ref().map(Spanned::span)),
-            ("paths", rule.paths.as_ref().map(Spanned::span)),
-            ("max_upload", rule.max_upload.as_ref().map(Spanned::span)),
-            ("pinned", rule.pinned.as_ref().map(Spanned::span)),
-        ];
-        if let Some((key, Some(span))) = inside.into_iter().find(|(_, span)| span.is_some()) {
-            let message = format!("`{key}` needs a look inside, and the action is `{}`", rule.action);
-            return refuse(document, span, &message, "set `action = \"inspect\"`");
-        }
-    }
-    if let (Action::Deny, Some(private)) = (rule.action, &rule.private) {
-        let message = "`private` opens something, and the action is `deny`";
-        return refuse(document, private.span(), message, "a deny rule holds whatever a name leads to");
-    }
+    check_inside(document, rule)?;
+    check_opening(document, rule)?;
     if let Some(methods) = &rule.methods {
         let token = |method: &String| !method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase());
         if !methods.get_ref().iter().all(token) {
-            return refuse(
-                document,
-                methods.span(),
-                "a method is a word in capitals",
-                "write \"GET\" or \"POST\"",
-            );
+            let help = "write \"GET\" or \"POST\"";
+            return refuse(document, methods.span(), "a method is a word in capitals", help);
         }
     }
     match &rule.paths {
-        Some(paths) if !paths.get_ref().iter().all(|path| is_request_path(path)) => refuse(
-            document,
-            paths.span(),
-            "a request path begins with `/` and is a well-formed glob",
-            "write \"/v1/**\"",
-        ),
-        _ => Ok(()),
+        Some(paths) => check_paths(document, paths),
+        None => Ok(()),
     }
 }
 
-fn is_request_path(path: &str) -> bool {
-    path.starts_with('/') && fast_glob::validate(path).is_ok()
+/// What only a look inside can tell.
+fn check_inside(document: &Document, rule: &RuleSection) -> Result<(), PolicyError> {
+    if rule.action == Action::Inspect {
+        return Ok(());
+    }
+    let http = rule.protocol.as_ref().filter(|protocol| *protocol.get_ref() == Protocol::Http);
+    let inside = [
+        ("methods", rule.methods.as_ref().map(Spanned::span)),
+        ("paths", rule.paths.as_ref().map(Spanned::span)),
+        ("max_upload", rule.max_upload.as_ref().map(Spanned::span)),
+        ("pinned", rule.pinned.as_ref().map(Spanned::span)),
+        ("protocol = \"http\"", http.map(Spanned::span)),
+    ];
+    let Some((key, Some(span))) = inside.into_iter().find(|(_, span)| span.is_some()) else { return Ok(()) };
+    let message = format!("`{key}` needs a look inside, and the action is `{}`", rule.action);
+    refuse(document, span, &message, "set `action = \"inspect\"`")
+}
+
+/// What says something about connections that get out. A deny rule that seemed to hold only within a limit would be
+/// read as two different things.
+fn check_opening(document: &Document, rule: &RuleSection) -> Result<(), PolicyError> {
+    if rule.action != Action::Deny {
+        return Ok(());
+    }
+    let opening = [
+        ("protocol", rule.protocol.as_ref().map(Spanned::span)),
+        ("max_upload_session", rule.max_upload_session.as_ref().map(Spanned::span)),
+        ("rate", rule.rate.as_ref().map(Spanned::span)),
+        ("private", rule.private.as_ref().map(Spanned::span)),
+    ];
+    let Some((key, Some(span))) = opening.into_iter().find(|(_, span)| span.is_some()) else { return Ok(()) };
+    let message = format!("`{key}` is about what gets out, and the action is `deny`");
+    refuse(document, span, &message, "leave it out: a deny rule holds without conditions")
+}
+
+fn check_paths(document: &Document, paths: &Spanned<Vec<String>>) -> Result<(), PolicyError> {
+    let well_formed = |path: &String| path.starts_with('/') && fast_glob::validate(path).is_ok();
+    if !paths.get_ref().iter().all(well_formed) {
+        let message = "a request path begins with `/` and is a well-formed glob";
+        return refuse(document, paths.span(), message, "write \"/v1/**\"");
+    }
+    // What is matched is decoded, so an escape in a glob would never match.
+    if paths.get_ref().iter().any(|path| path.replace("%2F", "").contains('%')) {
+        let message = "paths are matched decoded: only a slash that is part of a name is written `%2F`";
+        return refuse(document, paths.span(), message, "write the character itself");
+    }
+    Ok(())
 }
 
 fn check_secret(

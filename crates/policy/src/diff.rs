@@ -135,9 +135,15 @@ fn rule_text(rule: &crate::NetworkRule) -> String {
     let pinned = if rule.pinned == crate::Pinned::Opaque { "opaque".to_owned() } else { String::new() };
     let details = [
         ("ports", ports.join(" ")),
+        (
+            "protocol",
+            if rule.protocol == crate::Protocol::Any { String::new() } else { rule.protocol.to_string() },
+        ),
         ("methods", rule.methods.join(" ")),
         ("paths", rule.paths.join(" ")),
         ("max_upload", upload),
+        ("max_upload_session", rule.max_upload_session.map(|size| size.to_string()).unwrap_or_default()),
+        ("rate", rule.rate.map(|rate| rate.to_string()).unwrap_or_default()),
         ("pinned", pinned),
         ("private", if rule.private { "yes".to_owned() } else { String::new() }),
     ];

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::{
-    Action, AgentName, ByteSize, Cpus, HostPattern, NamePattern, NetworkDefault, Pinned, Publish, Purpose,
-    Reach, Record, TimeSpan, Workspace,
+    Action, AgentName, ByteSize, Cpus, HostPattern, NamePattern, NetworkDefault, Pinned, Protocol, Publish,
+    Purpose, Rate, Reach, Record, TimeSpan, Workspace,
 };
 
 /// A list of strings, each knowing where it stands.
@@ -122,11 +122,16 @@ pub(crate) struct RuleSection {
     pub(crate) ports: Option<Vec<NonZeroU16>>,
     /// What happens: `inspect` looks inside, `allow` does not.
     pub(crate) action: Action,
-    /// HTTP methods let through. Only with `inspect`.
+    /// What a connection must turn out to be by its first bytes: `tls` whatever is inside, `http` plain or in TLS (only
+    /// with `inspect`), or `any`.
+    #[serde(default)]
+    #[schemars(with = "Option<Protocol>")]
+    pub(crate) protocol: Option<Spanned<Protocol>>,
+    /// HTTP methods let through; `GET` lets `HEAD` through too. Only with `inspect`.
     #[serde(default)]
     #[schemars(with = "Option<Vec<String>>")]
     pub(crate) methods: Option<Spanned<Vec<String>>>,
-    /// Globs of request paths let through. Only with `inspect`.
+    /// Globs of request paths let through, matched against the decoded path without its query. Only with `inspect`.
     #[serde(default)]
     #[schemars(with = "Option<Vec<String>>")]
     pub(crate) paths: Option<Spanned<Vec<String>>>,
@@ -134,6 +139,14 @@ pub(crate) struct RuleSection {
     #[serde(default)]
     #[schemars(with = "Option<ByteSize>")]
     pub(crate) max_upload: Option<Spanned<ByteSize>>,
+    /// Most bytes a session may send to the rule's hosts altogether.
+    #[serde(default)]
+    #[schemars(with = "Option<ByteSize>")]
+    pub(crate) max_upload_session: Option<Spanned<ByteSize>>,
+    /// How many requests a session may make by this rule, such as `"10/s"`; with `allow`, how many connections.
+    #[serde(default)]
+    #[schemars(with = "Option<Rate>")]
+    pub(crate) rate: Option<Spanned<Rate>>,
     /// What happens to a client that refuses our certificate. Only with `inspect`.
     #[serde(default)]
     #[schemars(with = "Option<Pinned>")]

@@ -45,7 +45,8 @@ pub use error::{Located, PolicyError};
 pub use filesystem::{Access, Alias, Filesystem, Grant, PathRule, Workspace};
 pub use host::{Authority, Host, HostName, HostPattern, InvalidHost};
 pub use network::{
-    Action, InvalidPort, LocalPorts, Network, NetworkDefault, NetworkRule, Pinned, Publish, Purpose, Reach,
+    Action, InvalidPort, LocalPorts, Network, NetworkDefault, NetworkRule, Pinned, Protocol, Publish,
+    Purpose, Rate, Reach, RequestProblem,
 };
 pub use origin::{ContentHash, Layer, Notice, NoticeKind, Origin, Source, content_hash};
 pub use pattern::{InvalidGlob, PathGlob, PathPattern};

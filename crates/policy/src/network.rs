@@ -1,6 +1,8 @@
 //! What a resolved policy says about the network.
 
 mod local;
+mod rate;
+mod request;
 mod rule;
 
 use std::cmp::Reverse;
@@ -12,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::{Host, HostName};
 
 pub use local::{InvalidPort, LocalPorts, Publish, Reach};
-pub use rule::{Action, NetworkRule, Pinned, Purpose};
+pub use rate::Rate;
+pub use request::RequestProblem;
+pub use rule::{Action, NetworkRule, Pinned, Protocol, Purpose};
 
 /// The network part of a [`crate::ResolvedPolicy`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {wanted}")]
 pub struct InvalidQuantity {
-    text: String,
-    wanted: &'static str,
+    pub(crate) text: String,
+    pub(crate) wanted: &'static str,
 }
 
 /// A number of bytes, written `"1GiB"`, `"500 MB"` or `"4096"`. `K`, `M`, `G`, `T` alone are binary, as in `ulimit` and cgroups.

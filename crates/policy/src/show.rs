@@ -108,6 +108,15 @@ fn write_rule(f: &mut Formatter<'_>, rule: &NetworkRule) -> fmt::Result {
         writeln!(f, "ports = [{}]", ports.join(", "))?;
     }
     writeln!(f, "action = \"{}\"", rule.action)?;
+    if rule.protocol != crate::Protocol::Any {
+        writeln!(f, "protocol = \"{}\"", rule.protocol)?;
+    }
+    if let Some(size) = rule.max_upload_session {
+        writeln!(f, "max_upload_session = \"{size}\"")?;
+    }
+    if let Some(rate) = rule.rate {
+        writeln!(f, "rate = \"{rate}\"")?;
+    }
     if rule.private {
         writeln!(f, "private = true")?;
     }
@@ -266,6 +275,9 @@ mod tests {
         methods = ["GET"]
         paths = ["/v1/**"]
         max_upload = "8MiB"
+        max_upload_session = "1GiB"
+        rate = "600/m"
+        protocol = "http"
         pinned = "opaque"
         [[network.rule]]
         host = "192.0.2.7"

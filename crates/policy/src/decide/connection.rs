@@ -7,7 +7,9 @@
 use std::net::IpAddr;
 
 use super::{Effect, Place, SmallestChange, Verdict};
-use crate::{Action, Authority, Host, NetworkDefault, NetworkRule, ResolvedPolicy, Scope, Tier, scope};
+use crate::{
+    Action, Authority, Host, NetworkDefault, NetworkRule, RequestProblem, ResolvedPolicy, Scope, Tier, scope,
+};
 
 /// What was decided about a connection.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,7 +118,18 @@ fn by_rule(rule: &NetworkRule) -> Verdict {
 
 // === impl Connection ===
 
-impl Connection<'_> {
+impl<'a> Connection<'a> {
+    /// Which rule lets a request through; `None` where no rule decided, which limits nothing. Of rules that name the
+    /// host as closely, one is enough: so a host may have other methods on other paths.
+    ///
+    /// # Errors
+    /// Says what stands against it, by the rule that decided about the connection.
+    pub fn permits(&self, method: &str, target: &str) -> Result<Option<&'a NetworkRule>, RequestProblem> {
+        let Some(first) = self.rule else { return Ok(None) };
+        let permitting = self.alike.iter().find(|rule| rule.permits(method, target).is_ok());
+        permitting.map_or_else(|| first.permits(method, target).map(|()| Some(first)), |rule| Ok(Some(*rule)))
+    }
+
     /// Whether what passes is looked into: always, unless the rule lets it through unseen.
     #[must_use]
     pub fn inspected(&self) -> bool {

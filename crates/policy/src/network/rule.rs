@@ -7,6 +7,7 @@ use std::num::NonZeroU16;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Rate;
 use crate::host::Closeness;
 use crate::{ByteSize, Host, HostPattern, Origin};
 
@@ -19,12 +20,18 @@ pub struct NetworkRule {
     pub ports: Vec<NonZeroU16>,
     /// What happens.
     pub action: Action,
+    /// What the connection must turn out to be.
+    pub protocol: Protocol,
     /// HTTP methods let through, upper case; empty is every method. Only with `inspect`.
     pub methods: Vec<String>,
-    /// Globs of request paths let through; empty is every path. Only with `inspect`.
+    /// Globs of request paths let through, matched against the decoded path; empty is every path. Only with `inspect`.
     pub paths: Vec<String>,
     /// Most bytes a request may carry. Only with `inspect`.
     pub max_upload: Option<ByteSize>,
+    /// Most bytes a session may send to the rule's hosts altogether.
+    pub max_upload_session: Option<ByteSize>,
+    /// How many requests a session may make by this rule; where nothing is looked into, how many connections.
+    pub rate: Option<Rate>,
     /// What happens to a client that refuses our certificate. Only with `inspect`.
     pub pinned: Pinned,
     /// Whether a name may lead to an address of a private network.
@@ -58,6 +65,19 @@ pub enum Pinned {
     Block,
     /// It is let through unseen.
     Opaque,
+}
+
+/// What a connection must turn out to be by its first bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// Anything.
+    #[default]
+    Any,
+    /// TLS, whatever is inside.
+    Tls,
+    /// HTTP, in TLS or plain.
+    Http,
 }
 
 /// What an agent uses a host for.
@@ -96,6 +116,16 @@ impl NetworkRule {
     /// Whether connections that the rule means get out, if only after a person agreed.
     pub(crate) fn opens(&self) -> bool {
         self.action != Action::Deny
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Any => "any",
+            Self::Tls => "tls",
+            Self::Http => "http",
+        })
     }
 }
 

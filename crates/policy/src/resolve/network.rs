@@ -5,7 +5,9 @@ use std::num::NonZeroU16;
 use super::Merge;
 use crate::document::Document;
 use crate::file::RuleSection;
-use crate::{Action, HostPattern, Network, NetworkDefault, NetworkRule, Origin, Pinned, PolicyError};
+use crate::{
+    Action, HostPattern, Network, NetworkDefault, NetworkRule, Origin, Pinned, PolicyError, Protocol,
+};
 
 /// Where a rule that opens something holds if it names no ports.
 const WEB_PORTS: [u16; 2] = [443, 80];
@@ -111,14 +113,21 @@ fn rule(host: HostPattern, ports: Vec<NonZeroU16>, action: Action, origin: Origi
         host,
         ports,
         action,
+        protocol: Protocol::Any,
         methods: Vec::new(),
         paths: Vec::new(),
         max_upload: None,
+        max_upload_session: None,
+        rate: None,
         pinned: Pinned::Block,
         private: false,
         purpose: None,
         origin,
     }
+}
+
+fn value<T: Copy>(key: &Option<toml::Spanned<T>>) -> Option<T> {
+    key.as_ref().map(|value| *value.get_ref())
 }
 
 fn written_rule(section: &RuleSection, origin: Origin) -> NetworkRule {
@@ -130,10 +139,13 @@ fn written_rule(section: &RuleSection, origin: Origin) -> NetworkRule {
     NetworkRule {
         methods: list(&section.methods),
         paths: list(&section.paths),
-        max_upload: section.max_upload.as_ref().map(|size| *size.get_ref()),
-        private: section.private.as_ref().is_some_and(|private| *private.get_ref()),
+        protocol: value(&section.protocol).unwrap_or_default(),
+        max_upload: value(&section.max_upload),
+        max_upload_session: value(&section.max_upload_session),
+        rate: value(&section.rate),
+        private: value(&section.private).unwrap_or_default(),
         purpose: section.purpose,
-        pinned: section.pinned.as_ref().map(|pinned| *pinned.get_ref()).unwrap_or_default(),
+        pinned: value(&section.pinned).unwrap_or_default(),
         ..rule(section.host.clone(), ports, section.action, origin)
     }
 }

@@ -243,3 +243,37 @@ fn a_closer_rule_decides_before_a_wider_one() {
     assert_eq!(action("good.bad.example.com", 443), Some(Action::Deny));
     assert_eq!(action("api.example.com", 22), None);
 }
+
+#[test]
+fn a_request_needs_one_of_the_closest_rules() {
+    let policy = policy(
+        r#"
+        [[network.rule]]
+        host = "example.com,*.example.com"
+        action = "inspect"
+        [[network.rule]]
+        host = "api.example.com"
+        action = "inspect"
+        methods = ["GET"]
+        [[network.rule]]
+        host = "api.example.com"
+        action = "inspect"
+        methods = ["POST"]
+        paths = ["/v1/**"]
+    "#,
+    );
+    let by = |name: &str, method, target| {
+        let connection = policy.connection(&host(name), 443, Tier::Full);
+        connection.permits(method, target).map(|rule| rule.map(|rule| rule.origin.line.unwrap_or_default()))
+    };
+    assert_eq!(by("api.example.com", "GET", "/x"), Ok(Some(5)));
+    assert_eq!(by("api.example.com", "POST", "/v1/x"), Ok(Some(9)));
+    assert_eq!(by("api.example.com", "POST", "/x"), Err(RequestProblem::Method));
+    assert_eq!(
+        by("api.example.com", "PUT", "/v1/x"),
+        Err(RequestProblem::Method),
+        "the wider rule has no say"
+    );
+    assert_eq!(by("www.example.com", "PUT", "/v1/x"), Ok(Some(2)));
+    assert_eq!(by("localhost", "PUT", "/v1/x"), Ok(None));
+}
