@@ -166,12 +166,38 @@ fn check_secret(
         let help = "name the hosts it may be sent to: hosts = [\"api.example.com\"]";
         return refuse(document, secret.span(), "a secret without hosts could never be used", help);
     }
+    check_place(document, secret)
+}
+
+/// Where a secret is put, in one way only.
+fn check_place(document: &Document, secret: &Spanned<SecretSection>) -> Result<(), PolicyError> {
+    let section = secret.get_ref();
+    let refuse = |message, help| refuse(document, secret.span(), message, help);
+    let ways =
+        [section.header.is_some(), section.query.is_some(), section.basic.is_some(), section.aws.is_some()];
+    if ways.into_iter().filter(|given| *given).count() > 1 {
+        let help = "leave one of `header`, `query`, `basic` and `aws`";
+        return refuse("a secret is put in one place of a request", help);
+    }
     // RFC 9110, section 5.1: a field name is a token.
-    let token =
-        |name: &String| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    match &section.header {
-        Some(header) if !token(header) => {
-            refuse(document, secret.span(), "`header` is no header's name", "write \"x-api-key\"")
+    let token = |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    if section.header.as_deref().is_some_and(|header| !token(header)) {
+        return refuse("`header` is no header's name", "write \"x-api-key\"");
+    }
+    let key = |name: &str| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic() && !b"&=#%+?".contains(&b))
+    };
+    if section.query.as_deref().is_some_and(|query| !key(query)) {
+        return refuse("`query` is no key of a query", "write \"api_key\"");
+    }
+    // RFC 7617, section 2: a user name holds no colon, since the password begins after the first.
+    let user = |name: &str| !name.is_empty() && !name.chars().any(|c| c == ':' || c.is_control());
+    if section.basic.as_deref().is_some_and(|basic| !user(basic)) {
+        return refuse("`basic` is no user's name", "write \"x-access-token\", or \"*\" for any");
+    }
+    match &section.aws {
+        Some(aws) if !is_variable(&aws.access_key_id) || !is_variable(&aws.session_token) => {
+            refuse("`aws` names no variables", "aws = {} takes AWS_ACCESS_KEY_ID and AWS_SESSION_TOKEN")
         }
         _ => Ok(()),
     }

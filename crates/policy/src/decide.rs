@@ -124,6 +124,13 @@ impl ResolvedPolicy {
                 .by(&rule.origin)
                 .unless(SmallestChange::Remove(rule.origin.clone()));
         }
+        if let Some(secret) = self.secrets.iter().find(|secret| secret.name == name) {
+            return Verdict::allow(
+                Place::Private,
+                "it holds a placeholder, which its hosts alone take for the secret",
+            )
+            .by(&secret.origin);
+        }
         if let Some(set) = environment.value_of(os_name) {
             return Verdict::allow(Place::Private, "the policy sets it to a value of its own")
                 .by(&set.origin);
@@ -183,7 +190,7 @@ impl Verdict {
 }
 
 /// Quotes a word for sh(1) where it needs to be.
-fn shell_word(word: &str) -> String {
+pub(crate) fn shell_word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:~,+@%=".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -58,7 +58,8 @@ fn facts(policy: &ResolvedPolicy) -> Facts {
     variable_facts(&mut facts, &policy.environment);
     for secret in &policy.secrets {
         let hosts: Vec<String> = secret.hosts.iter().map(ToString::to_string).collect();
-        let text = format!("{} for {}", secret.name, hosts.join(" "));
+        let (name, source, place) = (&secret.name, &secret.source, &secret.place);
+        let text = format!("{name} for {}, from {source}, in {place}", hosts.join(" "));
         add(&mut facts, "secrets", text, Sense::Opens, Some(&secret.origin));
     }
     facts
@@ -167,6 +168,14 @@ fn values(old: &ResolvedPolicy, new: &ResolvedPolicy) -> Vec<Difference> {
     let text = |value: Option<String>| value.unwrap_or_else(|| "no limit".to_owned());
     let (one, other) = (&old.network.default, &new.network.default);
     compare("network", "default", one.to_string(), other.to_string(), other > one);
+    let (one, other) = (old.network.ask_timeout, new.network.ask_timeout);
+    compare("network", "ask_timeout", one.to_string(), other.to_string(), other > one);
+    let (one, other) = (&old.network.upstream_proxy, &new.network.upstream_proxy);
+    compare("network", "upstream_proxy", one.to_string(), other.to_string(), true);
+    let classes = old.network.leaks.classes().into_iter().zip(new.network.leaks.classes());
+    for ((class, one), (_, other)) in classes {
+        compare("network", &format!("leaks.{class}"), one.to_string(), other.to_string(), other < one);
+    }
     for (key, one, other) in amounts(old, new) {
         let widens = looser(&one.0, &other.0);
         compare("limits", key, text(one.1), text(other.1), widens);

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::{
-    Action, AgentName, ByteSize, Cpus, HostPattern, NamePattern, NetworkDefault, Pinned, Protocol, Publish,
-    Purpose, Rate, Reach, Record, TimeSpan, Workspace,
+    Action, AgentName, ByteSize, Cpus, HostPattern, LeakAction, NamePattern, NetworkDefault, Pinned,
+    Protocol, Publish, Purpose, Rate, Reach, Record, TimeSpan, UpstreamProxy, Workspace,
 };
 
 /// A list of strings, each knowing where it stands.
@@ -109,6 +109,34 @@ pub(crate) struct NetworkSection {
     pub(crate) rule: Vec<Spanned<RuleSection>>,
     /// Ports of this machine.
     pub(crate) local: LocalSection,
+    /// How long a person has to answer when a rule or the default asks, such as `"2m"`; then the answer is no.
+    #[schemars(with = "Option<TimeSpan>")]
+    pub(crate) ask_timeout: Option<Spanned<TimeSpan>>,
+    /// The proxy through which everything goes: `"http://host:port"`; `"env"`, the default, is the one of the caller's
+    /// `HTTPS_PROXY`; `"none"` is none. Passwords stay in the environment.
+    #[schemars(with = "Option<UpstreamProxy>")]
+    pub(crate) upstream_proxy: Option<Spanned<UpstreamProxy>>,
+    /// What happens to secrets that are seen on their way out.
+    pub(crate) leaks: LeaksSection,
+}
+
+/// What happens to secrets that are seen on their way out, by class, in requests that are looked into. A placeholder on
+/// its way to a host that is not its secret's is always blocked.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LeaksSection {
+    /// Values out of the decoys that stand in denied places. `block` unless said otherwise.
+    #[schemars(with = "Option<LeakAction>")]
+    pub(crate) decoys: Option<Spanned<LeakAction>>,
+    /// Private keys. `block` unless said otherwise.
+    #[schemars(with = "Option<LeakAction>")]
+    pub(crate) private_keys: Option<Spanned<LeakAction>>,
+    /// What looks like a token of a cloud or a provider. `alert` unless said otherwise.
+    #[schemars(with = "Option<LeakAction>")]
+    pub(crate) tokens: Option<Spanned<LeakAction>>,
+    /// Cards, national numbers, telephone numbers, e-mail addresses. `off` unless said otherwise.
+    #[schemars(with = "Option<LeakAction>")]
+    pub(crate) personal: Option<Spanned<LeakAction>>,
 }
 
 /// One rule about hosts.
@@ -193,9 +221,35 @@ pub(crate) struct SecretSection {
     pub(crate) command: Option<Vec<String>>,
     /// The only hosts it is sent to.
     pub(crate) hosts: Vec<HostPattern>,
-    /// The header that carries it; any header if left out.
+    /// The header that carries it. Without `header`, `query`, `basic` and `aws` it is any header.
     #[serde(default)]
     pub(crate) header: Option<String>,
+    /// The key of the query whose value it is.
+    #[serde(default)]
+    pub(crate) query: Option<String>,
+    /// The user whose password it is in basic authentication; `"*"` is any.
+    #[serde(default)]
+    pub(crate) basic: Option<String>,
+    /// It is an AWS secret access key: requests are signed with it again.
+    #[serde(default)]
+    pub(crate) aws: Option<AwsSection>,
+}
+
+/// What belongs to an AWS secret access key.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct AwsSection {
+    /// The caller's variable that holds the key's id; `AWS_ACCESS_KEY_ID` if left out.
+    pub(crate) access_key_id: String,
+    /// The caller's variable that holds the session's token, if there is one; `AWS_SESSION_TOKEN` if left out.
+    pub(crate) session_token: String,
+}
+
+impl Default for AwsSection {
+    fn default() -> Self {
+        let [access_key_id, session_token] = ["AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"].map(str::to_owned);
+        Self { access_key_id, session_token }
+    }
 }
 
 /// Where a real credential is kept.
@@ -280,6 +334,8 @@ pub(crate) struct CeilingSection {
     pub(crate) hosts: Option<Vec<HostPattern>>,
     /// The loosest network default.
     pub(crate) network: Option<NetworkDefault>,
+    /// `false`: no rule lets a name lead to a private network.
+    pub(crate) private: Option<bool>,
     /// `false`: no layer opens nested user namespaces.
     pub(crate) nested_userns: Option<bool>,
 }

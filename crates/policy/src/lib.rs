@@ -45,8 +45,9 @@ pub use error::{Located, PolicyError};
 pub use filesystem::{Access, Alias, Filesystem, Grant, PathRule, Workspace};
 pub use host::{Authority, Host, HostName, HostPattern, InvalidHost};
 pub use network::{
-    Action, InvalidPort, LocalPorts, Network, NetworkDefault, NetworkRule, Pinned, Protocol, Publish,
-    Purpose, Rate, Reach, RequestProblem,
+    Action, InvalidPort, InvalidProxy, LeakAction, Leaks, LocalPorts, Network, NetworkDefault, NetworkRule,
+    Password, Pinned, Protocol, Proxy, Publish, Purpose, Rate, Reach, RequestProblem, Upstream,
+    UpstreamProxy,
 };
 pub use origin::{ContentHash, Layer, Notice, NoticeKind, Origin, Source, content_hash};
 pub use pattern::{InvalidGlob, PathGlob, PathPattern};
@@ -57,7 +58,7 @@ pub use resolved::{
     AgentName, AgentProfile, Audit, InvalidAgentName, KernelFeatures, Limits, Record, ResolvedPolicy, Tier,
 };
 pub use schema::schema;
-pub use secret::{SecretRule, SecretSource};
+pub use secret::{SecretPlace, SecretRule, SecretSource};
 pub use surroundings::{CommandLine, PathFacts, PathKind, Surroundings};
 pub use template::template;
 

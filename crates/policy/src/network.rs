@@ -1,25 +1,30 @@
 //! What a resolved policy says about the network.
 
+mod leaks;
 mod local;
+mod proxy;
 mod rate;
 mod request;
 mod rule;
 
 use std::cmp::Reverse;
 use std::fmt;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Host, HostName};
+use crate::{Host, HostName, TimeSpan};
 
+pub use leaks::{LeakAction, Leaks};
 pub use local::{InvalidPort, LocalPorts, Publish, Reach};
+pub use proxy::{InvalidProxy, Password, Proxy, Upstream, UpstreamProxy};
 pub use rate::Rate;
 pub use request::RequestProblem;
 pub use rule::{Action, NetworkRule, Pinned, Protocol, Purpose};
 
 /// The network part of a [`crate::ResolvedPolicy`].
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Network {
     /// What happens to a connection that no rule names.
     pub default: NetworkDefault,
@@ -27,6 +32,12 @@ pub struct Network {
     pub rules: Vec<NetworkRule>,
     /// Ports of this machine.
     pub local: LocalPorts,
+    /// How long a person has to answer; then the answer is no.
+    pub ask_timeout: TimeSpan,
+    /// The proxy through which everything goes.
+    pub upstream_proxy: UpstreamProxy,
+    /// What happens to secrets on their way out.
+    pub leaks: Leaks,
 }
 
 /// What happens to a connection that no rule names. Ordered from strict to loose.
@@ -46,7 +57,23 @@ pub enum NetworkDefault {
     Allow,
 }
 
+/// How long a person has to answer unless a policy says otherwise.
+const ASK_TIMEOUT: Duration = Duration::from_secs(120);
+
 // === impl Network ===
+
+impl Default for Network {
+    fn default() -> Self {
+        Self {
+            default: NetworkDefault::default(),
+            rules: Vec::new(),
+            local: LocalPorts::default(),
+            ask_timeout: TimeSpan(ASK_TIMEOUT),
+            upstream_proxy: UpstreamProxy::default(),
+            leaks: Leaks::default(),
+        }
+    }
+}
 
 impl Network {
     /// Whether anything inside could get a connection out, so that the gateway must run.

@@ -63,6 +63,7 @@ pub fn resolve(
         notices: merge.notices,
     };
     ceiling::apply(&mut policy, &stack, typed, world)?;
+    network::notice_idle_secrets(&mut policy);
     Ok(policy)
 }
 

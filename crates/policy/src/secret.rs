@@ -1,5 +1,7 @@
 //! Credentials that stay outside.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::{HostPattern, Origin};
@@ -13,8 +15,8 @@ pub struct SecretRule {
     pub source: SecretSource,
     /// The only hosts it is sent to.
     pub hosts: Vec<HostPattern>,
-    /// The header it replaces the placeholder in; `None` is any header.
-    pub header: Option<String>,
+    /// Where in a request it is put.
+    pub place: SecretPlace,
     /// Where it was written.
     pub origin: Origin,
 }
@@ -31,4 +33,52 @@ pub enum SecretSource {
     Keyring(String),
     /// A command's output.
     Command(Vec<String>),
+}
+
+/// Where in a request the real credential is put. Nowhere else is the placeholder replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SecretPlace {
+    /// In the value of any header.
+    Headers,
+    /// In the value of this header; its name is in lower case.
+    Header(String),
+    /// As the value of this key of the query.
+    Query(String),
+    /// As the password of basic authentication (RFC 7617), for this user; `None` is for any.
+    Basic(Option<String>),
+    /// As the key that a request is signed with (AWS Signature Version 4): the signature is made again, for the service
+    /// and region that the request names.
+    Aws {
+        /// The caller's variable that holds the key's id.
+        access_key_id: String,
+        /// The caller's variable that holds the session's token, if the credential is a temporary one.
+        session_token: String,
+    },
+}
+
+// === impl SecretRule ===
+
+impl fmt::Display for SecretSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Env(name) => write!(f, "the variable {name}"),
+            Self::File(path) => write!(f, "the file {}", path.display()),
+            Self::Keyring(entry) => write!(f, "the keyring's entry {entry}"),
+            Self::Command(words) => write!(f, "the command {}", words.join(" ")),
+        }
+    }
+}
+
+impl fmt::Display for SecretPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Headers => f.write_str("any header"),
+            Self::Header(name) => write!(f, "the header {name}"),
+            Self::Query(key) => write!(f, "the query's {key}"),
+            Self::Basic(None) => f.write_str("basic authentication"),
+            Self::Basic(Some(user)) => write!(f, "basic authentication as {user}"),
+            Self::Aws { access_key_id, .. } => write!(f, "AWS signatures of the key in {access_key_id}"),
+        }
+    }
 }

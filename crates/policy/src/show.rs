@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::pattern::escape;
 use crate::{
     Access, Action, Environment, Filesystem, Grant, Limits, Network, NetworkRule, Origin, PathPattern,
-    PathRule, ResolvedPolicy, SecretRule, SecretSource,
+    PathRule, ResolvedPolicy, SecretPlace, SecretRule, SecretSource,
 };
 
 /// Where the comment beside an entry begins.
@@ -81,7 +81,14 @@ fn rules(rules: &[PathRule]) -> Vec<(String, String)> {
 // === network and secrets ===
 
 fn write_network(f: &mut Formatter<'_>, network: &Network) -> fmt::Result {
-    writeln!(f, "[network]\ndefault = \"{}\"\n", network.default)?;
+    writeln!(f, "[network]\ndefault = \"{}\"", network.default)?;
+    writeln!(f, "ask_timeout = \"{}\"", network.ask_timeout)?;
+    writeln!(f, "upstream_proxy = {}\n", quoted(&network.upstream_proxy.to_string()))?;
+    writeln!(f, "[network.leaks]")?;
+    for (class, action) in network.leaks.classes() {
+        writeln!(f, "{class} = \"{action}\"")?;
+    }
+    writeln!(f)?;
     // Without a network rules say nothing, and a file that holds both is refused.
     if network.default == crate::NetworkDefault::None {
         return Ok(());
@@ -148,8 +155,14 @@ fn write_secret(f: &mut Formatter<'_>, secret: &SecretRule) -> fmt::Result {
     }
     let hosts: Vec<String> = secret.hosts.iter().map(ToString::to_string).collect();
     writeln!(f, "hosts = [{}]", list(&hosts))?;
-    if let Some(header) = &secret.header {
-        writeln!(f, "header = {}", quoted(header))?;
+    match &secret.place {
+        SecretPlace::Headers => {}
+        SecretPlace::Header(name) => writeln!(f, "header = {}", quoted(name))?,
+        SecretPlace::Query(key) => writeln!(f, "query = {}", quoted(key))?,
+        SecretPlace::Basic(user) => writeln!(f, "basic = {}", quoted(user.as_deref().unwrap_or("*")))?,
+        SecretPlace::Aws { access_key_id: id, session_token: token } => {
+            writeln!(f, "aws = {{ access_key_id = {}, session_token = {} }}", quoted(id), quoted(token))?;
+        }
     }
     writeln!(f)
 }
@@ -269,6 +282,9 @@ mod tests {
         [filesystem]
         read = ["/srv/a\\*b", "/srv/b"]
         deny = ["/srv/b/x[12]", "~/p/k\u0007y"]
+        [network]
+        ask_timeout = "90s"
+        upstream_proxy = "http://me@proxy.example:3128"
         [[network.rule]]
         host = "*.example.com"
         action = "inspect"
@@ -284,6 +300,8 @@ mod tests {
         ports = [22]
         action = "ask"
         private = true
+        [network.leaks]
+        personal = "alert"
         [network.local]
         publish = ["8080:3000"]
         reach = ["localhost:5432"]
@@ -292,6 +310,20 @@ mod tests {
         command = ["pass", "api \"key\""]
         hosts = ["example.com"]
         header = "x-api-key"
+        [secrets.QUERY_KEY]
+        from = "env"
+        hosts = ["*.example.com"]
+        query = "api_key"
+        [secrets.GIT_TOKEN]
+        from = "file"
+        path = "~/token"
+        hosts = ["git.example.com"]
+        basic = "*"
+        [secrets.AWS_SECRET_ACCESS_KEY]
+        from = "keyring"
+        entry = "aws"
+        hosts = ["aws.example.com,*.aws.example.com"]
+        aws = {}
         [environment]
         set = { A = "1\n2" }
         deny = ["FOO_*"]
@@ -369,5 +401,14 @@ mod tests {
         assert_eq!(one, other);
         assert_eq!(again.limits, shown.limits);
         assert_eq!(again.network.local, shown.network.local);
+        assert_eq!(again.network.leaks, shown.network.leaks);
+        assert_eq!(again.network.upstream_proxy, shown.network.upstream_proxy);
+        let places = |policy: &ResolvedPolicy| {
+            let mut all: Vec<_> = policy.secrets.iter().map(|one| format!("{one:?}")).collect();
+            all.iter_mut().for_each(|text| text.truncate(text.find("origin").unwrap_or(0)));
+            all.sort();
+            all
+        };
+        assert_eq!(places(&again), places(&shown));
     }
 }

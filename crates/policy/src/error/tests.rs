@@ -54,6 +54,82 @@ fn what_contradicts_itself_is_refused() {
 }
 
 #[test]
+fn a_rule_says_only_what_its_action_can_hold() {
+    let rule = |action: &str, key: &str| {
+        let text = format!("[[network.rule]]\nhost = \"a.com\"\naction = \"{action}\"\n{key}\n");
+        machine().try_resolve(&[user(&text)], &CommandLine::default()).map_err(|error| error.to_string())
+    };
+    let inside = [
+        "methods = [\"GET\"]",
+        "paths = [\"/\"]",
+        "max_upload = \"1B\"",
+        "pinned = \"block\"",
+        "protocol = \"http\"",
+    ];
+    let opening = ["protocol = \"tls\"", "max_upload_session = \"1B\"", "rate = \"1/s\"", "private = true"];
+    for (action, refused) in [
+        ("inspect", vec![]),
+        ("allow", inside.to_vec()),
+        ("ask", inside.to_vec()),
+        ("deny", [&inside[..], &opening[..]].concat()),
+    ] {
+        for key in inside.iter().chain(&opening) {
+            assert_eq!(rule(action, key).is_err(), refused.contains(key), "{action} {key}");
+        }
+    }
+    for key in [
+        "paths = [\"v1\"]",
+        "paths = [\"/a%20b\"]",
+        "paths = [\"/{a\"]",
+        "methods = [\"get\"]",
+        "rate = \"1\"",
+    ] {
+        assert!(rule("inspect", key).is_err(), "{key}");
+    }
+}
+
+#[test]
+fn a_secret_is_put_in_one_place() {
+    let secret = |place: &str| {
+        let text = format!("[secrets.KEY]\nfrom = \"env\"\nhosts = [\"a.com\"]\n{place}\n");
+        machine().try_resolve(&[user(&text)], &CommandLine::default()).is_ok()
+    };
+    for place in [
+        "",
+        "header = \"X-Api-Key\"",
+        "query = \"key\"",
+        "basic = \"me\"",
+        "basic = \"*\"",
+        "aws = {}",
+        "aws = { access_key_id = \"MY_ID\" }",
+    ] {
+        assert!(secret(place), "{place}");
+    }
+    for place in [
+        "header = \"x\"\nquery = \"key\"",
+        "basic = \"me\"\naws = {}",
+        "header = \"a b\"",
+        "query = \"a&b\"",
+        "query = \"\"",
+        "basic = \"a:b\"",
+        "aws = { access_key_id = \"1\" }",
+        "aws = { region = \"x\" }",
+    ] {
+        assert!(!secret(place), "{place}");
+    }
+}
+
+#[test]
+fn a_secret_that_nothing_could_use_is_noticed() {
+    let text = "[secrets.KEY]\nfrom = \"env\"\nhosts = [\"a.com\", \"b.com,*.b.com\"]\n[[network.rule]]\nhost = \"a.com\"\naction = \"inspect\"\n";
+    let policy = machine().resolve(&[user(text)], &CommandLine::default());
+    let hints: Vec<_> = policy.notices.iter().filter_map(|notice| notice.hint.as_deref()).collect();
+    assert_eq!(hints, ["redoma allow 'b.com,*.b.com'"]);
+    let verdict = policy.decide(&crate::Question::Env("KEY"), crate::Tier::Full);
+    assert_eq!((verdict.effect, verdict.place), (crate::Effect::Allow, crate::Place::Private));
+}
+
+#[test]
 fn a_path_that_means_nothing_is_refused() {
     assert_snapshot!(refused(user("[filesystem]\nread = [\"${NOWHERE}/x\"]\n")));
     assert_snapshot!(refused(user("[filesystem]\nwrite = [\"src/*.rs\"]\n")));

@@ -28,6 +28,7 @@ pub(super) fn apply(
         };
         ceiling.bound_grants(policy)?;
         ceiling.bound_hosts(policy)?;
+        ceiling.bound_private(policy);
         ceiling.bound_default(policy, typed)?;
         ceiling.bound_kernel(policy);
     }
@@ -105,6 +106,20 @@ impl Ceiling<'_> {
             policy.network.local.reach.clear();
         }
         Ok(())
+    }
+
+    fn bound_private(&self, policy: &mut ResolvedPolicy) {
+        if self.section.private != Some(false) {
+            return;
+        }
+        let mut cut = Vec::new();
+        for rule in policy.network.rules.iter_mut().filter(|rule| rule.private) {
+            rule.private = false;
+            cut.push((rule.host.to_string(), rule.origin.clone()));
+        }
+        for (host, origin) in cut {
+            self.notice(policy, &format!("private = true for {host}"), Some(origin));
+        }
     }
 
     /// A list of hosts bounds the default as well: `allow` would reach every host that no rule names.

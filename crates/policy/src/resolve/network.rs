@@ -1,12 +1,15 @@
 //! Merging the rules about hosts.
 
+mod settings;
+
 use std::num::NonZeroU16;
 
 use super::Merge;
 use crate::document::Document;
 use crate::file::RuleSection;
 use crate::{
-    Action, HostPattern, Network, NetworkDefault, NetworkRule, Origin, Pinned, PolicyError, Protocol,
+    Action, HostPattern, Network, NetworkDefault, NetworkRule, Notice, NoticeKind, Origin, Pinned,
+    PolicyError, Protocol, ResolvedPolicy,
 };
 
 /// Where a rule that opens something holds if it names no ports.
@@ -19,7 +22,9 @@ impl Merge<'_> {
             self.merge_default(document, &mut merged);
             self.merge_rules(document, &mut merged);
             self.merge_local(document, &mut merged);
+            self.merge_settings(document, &mut merged);
         }
+        self.bind_settings(&mut merged);
         if let Some(typed) = self.typed.net {
             merged.default = typed;
         }
@@ -91,6 +96,34 @@ impl Merge<'_> {
         let ports = port.transpose()?.map_or_else(web_ports, |port| vec![port]);
         Ok(rule(host, ports, Action::Inspect, Origin::typed("--allow", text)))
     }
+}
+
+/// A secret is put in only where a request is looked into. One that no rule could use is a mistake that would otherwise
+/// show as a server's refusal of the placeholder.
+pub(super) fn notice_idle_secrets(policy: &mut ResolvedPolicy) {
+    let network = &policy.network;
+    if network.default != NetworkDefault::Deny {
+        return;
+    }
+    let inspected = |host: &HostPattern| {
+        let mut looking =
+            network.rules.iter().filter(|rule| matches!(rule.action, Action::Inspect | Action::Ask));
+        looking.any(|rule| rule.host.contains(host) || host.contains(&rule.host))
+    };
+    let idle = policy.secrets.iter().flat_map(|secret| {
+        let hosts = secret.hosts.iter().filter(|host| !inspected(host));
+        hosts.map(move |host| (secret, host))
+    });
+    let notices = idle.map(|(secret, host)| Notice {
+        kind: NoticeKind::Note,
+        message: format!(
+            "the secret {} is for {host}, which no rule lets through and looks into",
+            secret.name
+        ),
+        hint: Some(format!("redoma allow {}", crate::decide::shell_word(&host.to_string()))),
+        origin: Some(secret.origin.clone()),
+    });
+    policy.notices.extend(notices.collect::<Vec<_>>());
 }
 
 /// `host:port`, `[v6]:port`, or a host alone; an address of version 6 has colons of its own.

@@ -200,6 +200,7 @@ fn the_ceiling_holds_for_every_later_layer() {
         [ceiling]
         write = ["~/p"]
         hosts = ["example.com,*.example.com"]
+        private = false
         nested_userns = false
     "#,
     );
@@ -215,6 +216,7 @@ fn the_ceiling_holds_for_every_later_layer() {
         [[network.rule]]
         host = "api.example.com"
         action = "allow"
+        private = true
         [kernel]
         nested_userns = true
         [limits]
@@ -226,6 +228,7 @@ fn the_ceiling_holds_for_every_later_layer() {
     assert!(writes(&policy, "/home/u/p/x") && !writes(&policy, "/home/u/q/x"));
     assert_eq!(policy.network.default, NetworkDefault::Deny);
     assert_eq!(policy.network.rules.len(), 1);
+    assert!(!policy.network.rules[0].private);
     assert!(!policy.kernel.nested_userns);
     assert_eq!(policy.limits.pids, Some(100));
     let typed = CommandLine { net: Some(NetworkDefault::Allow), ..CommandLine::default() };

@@ -7,8 +7,8 @@ use super::{Merge, expanded};
 use crate::document::{Document, Entry};
 use crate::file::{SecretKind, SecretSection};
 use crate::{
-    EnvRule, EnvSet, Environment, NamePattern, Notice, NoticeKind, Origin, PolicyError, SecretRule,
-    SecretSource, VariableKind,
+    EnvRule, EnvSet, Environment, NamePattern, Notice, NoticeKind, Origin, PolicyError, SecretPlace,
+    SecretRule, SecretSource, VariableKind,
 };
 
 impl Merge<'_> {
@@ -99,7 +99,7 @@ impl Merge<'_> {
                     name: name.get_ref().clone(),
                     source,
                     hosts: section.hosts.clone(),
-                    header: section.header.clone(),
+                    place: place(section),
                     origin,
                 });
             }
@@ -126,6 +126,20 @@ impl Merge<'_> {
                 SecretSource::File(path.map_or_else(PathBuf::new, |text| literal(&text).0))
             }
         })
+    }
+}
+
+fn place(section: &SecretSection) -> SecretPlace {
+    let SecretSection { header, query, basic, aws, .. } = section;
+    match (header, query, basic, aws) {
+        (Some(header), ..) => SecretPlace::Header(header.to_ascii_lowercase()),
+        (_, Some(query), ..) => SecretPlace::Query(query.clone()),
+        (_, _, Some(user), _) => SecretPlace::Basic(Some(user.clone()).filter(|user| user != "*")),
+        (.., Some(aws)) => SecretPlace::Aws {
+            access_key_id: aws.access_key_id.clone(),
+            session_token: aws.session_token.clone(),
+        },
+        _ => SecretPlace::Headers,
     }
 }
 
