@@ -1,12 +1,16 @@
 //! Edits of a policy file that keep its comments and its layout: what `redoma allow` and `redoma deny` do.
 
+mod hosts;
+
 use std::fmt;
 use std::num::NonZeroU16;
 use std::str::FromStr;
 
-use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value};
+use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
-use crate::{HostPattern, NamePattern};
+use hosts::{add_reach, add_rule, remove_reach};
+
+use crate::{HostPattern, NamePattern, Preset};
 
 /// What is allowed or denied. Its text form is what the commands take: `read:PATH`, `write:PATH`, `env:NAME`,
 /// `rule:TEXT`, `HOST[:PORT]`; a bare path (with a `/` in it, or beginning with `.` or `~`) means reading it.
@@ -27,6 +31,8 @@ pub enum Target {
         /// To which port; `None` is what a rule without ports means.
         port: Option<NonZeroU16>,
     },
+    /// Connect to a port of this machine.
+    Reach(NonZeroU16),
 }
 
 /// Why a file was not edited.
@@ -83,8 +89,17 @@ pub fn allow(text: &str, target: &Target) -> Result<String, EditError> {
             add(policy, PASS, name.as_str())
         }
         Target::Rule(entry) => add(policy, WITHOUT, entry),
-        Target::Host { host, port } => add_rule(policy, host, *port, "inspect"),
+        Target::Host { host, port } => add_rule(policy, host, *port, "inspect").map(drop),
+        Target::Reach(port) => add_reach(policy, *port),
     })
+}
+
+/// Adds the rules that allow what a preset came to, each with a comment that says where its host is from.
+///
+/// # Errors
+/// When the text is no policy.
+pub fn allow_preset(text: &str, preset: &Preset) -> Result<String, EditError> {
+    edit(text, |policy| preset.endpoints.iter().try_for_each(|one| hosts::add_endpoint(policy, preset, one)))
 }
 
 /// Adds the rule that denies a target, and takes out the grant of the same file. Denying to write denies to read: a
@@ -104,7 +119,8 @@ pub fn deny(text: &str, target: &Target) -> Result<String, EditError> {
             add(policy, DENY_ENV, name.as_str())
         }
         Target::Rule(entry) => remove(policy, WITHOUT, entry),
-        Target::Host { host, port } => add_rule(policy, host, *port, "deny"),
+        Target::Host { host, port } => add_rule(policy, host, *port, "deny").map(drop),
+        Target::Reach(port) => remove_reach(policy, *port),
     })
 }
 
@@ -115,8 +131,14 @@ fn edit(
     let mut policy: DocumentMut = text
         .parse()
         .map_err(|error: toml_edit::TomlError| EditError::Malformed(error.message().to_owned()))?;
+    // Comments alone are what a document ends with, and would stand after whatever is added.
+    let mut comments =
+        if policy.is_empty() { std::mem::take(&mut policy).to_string() } else { String::new() };
+    if !comments.is_empty() && !comments.ends_with('\n') {
+        comments.push('\n');
+    }
     change(&mut policy)?;
-    Ok(policy.to_string())
+    Ok(comments + &policy.to_string())
 }
 
 // === lists ===
@@ -164,85 +186,19 @@ fn push(array: &mut Array, entry: &str) {
     array.set_trailing_comma(true);
 }
 
-// === hosts ===
-
-fn add_rule(
-    policy: &mut DocumentMut,
-    host: &HostPattern,
-    port: Option<NonZeroU16>,
-    action: &str,
-) -> Result<(), EditError> {
-    let network = policy.entry("network").or_insert_with(|| {
-        let mut table = Table::new();
-        table.set_implicit(true);
-        Item::Table(table)
-    });
-    let network = network.as_table_like_mut().ok_or(EditError::Shape("network"))?;
-    let rules = network.entry("rule").or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
-    let rules = rules.as_array_of_tables_mut().ok_or(EditError::Shape("network.rule"))?;
-    let denies = |rule: &Table| rule.get("action").and_then(Item::as_str) == Some("deny");
-    let same = |rule: &Table| {
-        let own = rule.get("host").and_then(Item::as_str).and_then(|host| host.parse::<HostPattern>().ok());
-        own.as_ref() == Some(host)
-    };
-    if action != "deny" {
-        // Deny beats allow, so a rule of this file against the host must go; one on other ports may stay.
-        rules.retain(|rule| !(same(rule) && denies(rule) && ports_overlap(rule, port)));
-    }
-    let existing = rules.iter_mut().find(|rule| same(rule) && denies(rule) == (action == "deny"));
-    match existing {
-        Some(rule) => add_port(rule, port),
-        None => {
-            rules.push(new_rule(host, port, action));
-            Ok(())
-        }
-    }
-}
-
-fn ports_overlap(rule: &Table, port: Option<NonZeroU16>) -> bool {
-    match (rule.get("ports").and_then(Item::as_array), port) {
-        (Some(ports), Some(port)) => has_port(ports, port),
-        _ => true,
-    }
-}
-
-fn has_port(ports: &Array, port: NonZeroU16) -> bool {
-    ports.iter().any(|own| own.as_integer() == Some(i64::from(port.get())))
-}
-
-fn add_port(rule: &mut Table, port: Option<NonZeroU16>) -> Result<(), EditError> {
-    let Some(port) = port else {
-        rule.remove("ports");
-        return Ok(());
-    };
-    if let Some(ports) = rule.get_mut("ports") {
-        let ports = ports.as_array_mut().ok_or(EditError::Shape("ports"))?;
-        if !has_port(ports, port) {
-            ports.push(i64::from(port.get()));
-        }
-        return Ok(());
-    }
-    // Left out, ports are the web's, or for a deny rule all: naming one more must not take those away.
-    let denies = rule.get("action").and_then(Item::as_str) == Some("deny");
-    if !denies && ![80, 443].contains(&port.get()) {
-        let ports: Array = [443, 80, i64::from(port.get())].into_iter().collect();
-        rule.insert("ports", Item::Value(Value::Array(ports)));
-    }
-    Ok(())
-}
-
-fn new_rule(host: &HostPattern, port: Option<NonZeroU16>, action: &str) -> Table {
-    let mut rule = Table::new();
-    rule.insert("host", toml_edit::value(host.to_string()));
-    if let Some(port) = port {
-        let ports: Array = std::iter::once(i64::from(port.get())).collect();
-        rule.insert("ports", Item::Value(Value::Array(ports)));
-    }
-    rule.insert("action", toml_edit::value(action));
-    rule
-}
-
 // === impl Target ===
+
+/// Reads one target, or hosts with commas between them.
+///
+/// # Errors
+/// When one of them is none.
+pub fn targets(text: &str) -> Result<Vec<Target>, EditError> {
+    match text.parse() {
+        Ok(one) => Ok(vec![one]),
+        Err(_) if text.contains(',') => text.split(',').map(str::parse).collect(),
+        Err(error) => Err(error),
+    }
+}
 
 impl FromStr for Target {
     type Err = EditError;
@@ -266,10 +222,18 @@ impl FromStr for Target {
             return Ok(Self::Read(text.to_owned()));
         }
         let (host, port) = crate::resolve::split_port(text);
-        let host = host.parse().map_err(|error: crate::InvalidHost| refuse(error.problem.to_owned()))?;
+        let host: HostPattern =
+            host.parse().map_err(|error: crate::InvalidHost| refuse(error.problem.to_owned()))?;
         let port = port
             .map(|port| port.parse().map_err(|_| refuse("the port is no number from 1 to 65535".to_owned())));
-        Ok(Self::Host { host, port: port.transpose()? })
+        let port = port.transpose()?;
+        match port {
+            Some(port) if hosts::is_local(&host) => Ok(Self::Reach(port)),
+            None if hosts::is_local(&host) => {
+                Err(refuse("ports of this machine are reached one by one, as localhost:5432".to_owned()))
+            }
+            port => Ok(Self::Host { host, port }),
+        }
     }
 }
 
@@ -280,6 +244,7 @@ impl fmt::Display for Target {
             Self::Write(path) => write!(f, "write:{path}"),
             Self::Env(name) => write!(f, "env:{}", name.as_str()),
             Self::Rule(entry) => write!(f, "rule:{entry}"),
+            Self::Reach(port) => write!(f, "localhost:{port}"),
             Self::Host { host, port: None } => host.fmt(f),
             Self::Host { host: HostPattern::Address(address), port: Some(port) } if address.is_ipv6() => {
                 write!(f, "[{address}]:{port}")

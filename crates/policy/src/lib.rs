@@ -21,6 +21,7 @@ mod nearest;
 mod network;
 mod origin;
 mod pattern;
+mod preset;
 mod profile;
 mod quantity;
 mod resolve;
@@ -51,6 +52,7 @@ pub use network::{
 };
 pub use origin::{ContentHash, Layer, Notice, NoticeKind, Origin, Source, content_hash};
 pub use pattern::{InvalidGlob, PathGlob, PathPattern};
+pub use preset::{Endpoint, Preset, git_service, git_services};
 pub use profile::{Profile, profiles};
 pub use quantity::{ByteSize, Cpus, InvalidQuantity, TimeSpan};
 pub use resolve::resolve;

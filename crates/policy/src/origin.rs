@@ -166,6 +166,8 @@ pub enum NoticeKind {
     Missing,
     /// A variable that can make programs load code passes, because it was named.
     Loader,
+    /// What a preset came to: the hosts that nobody typed.
+    Preset,
     /// Anything else worth a line.
     Note,
 }

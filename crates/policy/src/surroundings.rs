@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::{AgentName, ByteSize, Cpus, NetworkDefault, Source, Tier, TimeSpan, Workspace};
+use crate::{AgentName, ByteSize, Cpus, NetworkDefault, Preset, Source, Tier, TimeSpan, Workspace};
 
 /// Everything the world answers while a policy is resolved.
 pub struct Surroundings<'a> {
@@ -60,8 +60,10 @@ pub struct CommandLine {
     pub agent: Option<AgentName>,
     /// `--net`.
     pub net: Option<NetworkDefault>,
-    /// `--allow HOST[:PORT]`.
+    /// `--allow HOST[:PORT],…`, without the presets in it.
     pub allow: Vec<String>,
+    /// What the presets among `--allow` came to.
+    pub presets: Vec<Preset>,
     /// `--read`.
     pub read: Vec<String>,
     /// `--write`.

@@ -47,8 +47,8 @@ pub(crate) struct LayerArgs {
     /// The network, where no rule decides
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) net: Option<NetArg>,
-    /// Allow connections to a host
-    #[arg(long, value_name = "HOST[:PORT]")]
+    /// Allow connections to hosts, with commas between them: `example.com`, `*.example.com:8443`, `localhost:5432`
+    #[arg(long, value_name = "HOST[:PORT],…")]
     pub(crate) allow: Vec<String>,
     /// Allow reading a path
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use redoma_audit::escape::printable;
 use redoma_policy::edit::{self, EditError, Target};
-use redoma_policy::{CommandLine, Effect, Layer, Question, ResolvedPolicy, Source, Tier};
+use redoma_policy::{CommandLine, Effect, Host, Layer, Question, ResolvedPolicy, Source, Tier};
 use redoma_sandbox::settings::{Settings, nearest_canonical};
 use redoma_sandbox::trust::TrustStore;
 
@@ -25,15 +25,13 @@ pub(crate) enum Way {
 pub(crate) fn edit(way: Way, args: &EditArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let settings = Settings::of_process()?;
     let policy = Place::of(args, &settings)?;
-    let target =
-        args.target.parse().map_err(|error: EditError| hinted(error.to_string(), "redoma allow --help"))?;
-    let target = spelled(target, &policy, &settings);
+    let targets = edit::targets(&args.target)
+        .map_err(|error: EditError| hinted(error.to_string(), "redoma allow --help"))?;
+    let targets: Vec<Target> =
+        targets.into_iter().map(|target| spelled(target, &policy, &settings)).collect();
     let before = policy.source(&settings)?;
     let old = std::str::from_utf8(&before.text).context("the policy is not UTF-8")?;
-    let text = match way {
-        Way::Allow => edit::allow(old, &target)?,
-        Way::Deny => edit::deny(old, &target)?,
-    };
+    let text = way.edit(old, &targets)?;
     let after = Source { text: text.clone().into_bytes(), ..before.clone() };
     super::policy::check_source(&settings, &after)?;
     if text == old {
@@ -41,18 +39,30 @@ pub(crate) fn edit(way: Way, args: &EditArgs, printer: &Printer) -> anyhow::Resu
     } else {
         settings.write_policy(&policy.path, &text)?;
         policy.keep_trust(&before, &text, &settings)?;
-        printer.note(format_args!("{} {target} in {}", way.done(), printable(&policy.path)));
+        for target in &targets {
+            printer.note(format_args!("{} {target} in {}", way.done(), printable(&policy.path)));
+        }
     }
     if !before.trusted && way == Way::Allow {
         printer.note(paint(WARN, "the file is not trusted yet, so what it allows does not count"));
         printer.hint("redoma policy trust");
         return Ok(Exit::OK);
     }
-    tell_contradiction(way, &target, &settings, printer)?;
+    for target in &targets {
+        tell_contradiction(way, target, &settings, printer)?;
+    }
     Ok(Exit::OK)
 }
 
 impl Way {
+    fn edit(self, text: &str, targets: &[Target]) -> Result<String, EditError> {
+        let step = match self {
+            Self::Allow => edit::allow,
+            Self::Deny => edit::deny,
+        };
+        targets.iter().try_fold(text.to_owned(), |text, target| step(&text, target))
+    }
+
     fn done(self) -> &'static str {
         match self {
             Self::Allow => "allowed",
@@ -182,6 +192,10 @@ fn ask(policy: &ResolvedPolicy, target: &Target, settings: &Settings) -> Option<
             let host = host.only_host()?;
             let port = port.map_or(443, std::num::NonZeroU16::get);
             Some(policy.decide(&Question::Connect { host: &host, port }, Tier::Full))
+        }
+        Target::Reach(port) => {
+            let question = Question::Connect { host: &Host::localhost(), port: port.get() };
+            Some(policy.decide(&question, Tier::Full))
         }
         Target::Rule(_) => None,
     }

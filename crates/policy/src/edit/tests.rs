@@ -103,11 +103,12 @@ fn targets_survive_their_text_form() {
         "example.com",
         "*.example.com:443",
         "[2001:db8::1]:22",
+        "localhost:5432",
     ] {
         assert_eq!(target(text).to_string(), text);
     }
     assert_eq!(target("./x"), Target::Read("./x".into()));
-    for text in ["", "env:", "env:A=B", "a b", "example.com:0", "example.com:x", "read:"] {
+    for text in ["", "env:", "env:A=B", "a b", "example.com:0", "example.com:x", "read:", "localhost"] {
         assert!(text.parse::<Target>().is_err(), "{text}");
     }
 }
@@ -117,4 +118,81 @@ fn other_shapes_are_refused_not_overwritten() {
     assert_eq!(allow("filesystem = 3", &target("/a")), Err(EditError::Shape("filesystem")));
     assert_eq!(allow("[filesystem]\nread = 3", &target("/a")), Err(EditError::Shape("read")));
     assert!(matches!(allow("[[", &target("/a")), Err(EditError::Malformed(_))));
+}
+
+#[test]
+fn a_port_of_this_machine_is_one_to_reach() {
+    let text = allow("# mine", &target("127.0.0.1:5432")).unwrap();
+    assert_eq!(text, "# mine\n[network.local]\nreach = [\"localhost:5432\"]\n");
+    assert_eq!(allow(&text, &target("localhost:5432")).unwrap(), text);
+    let policy = Machine::with(&[]).resolve(&[user(&text)], &CommandLine::default());
+    assert_eq!(policy.network.local.reach.len(), 1);
+    let gone = deny(&text, &target("[::1]:5432")).unwrap();
+    assert_eq!(gone, "# mine\n[network.local]\nreach = []\n");
+    assert_eq!(deny("", &target("localhost:1")).unwrap(), "");
+}
+
+#[test]
+fn hosts_are_listed_with_commas() {
+    let texts = |text| targets(text).map(|list| list.iter().map(ToString::to_string).collect::<Vec<_>>());
+    assert_eq!(texts("x.org,*.x.org").unwrap(), ["x.org,*.x.org"]);
+    assert_eq!(texts("a.com,*.b.com:8443").unwrap(), ["a.com", "*.b.com:8443"]);
+    assert_eq!(texts("read:/a,b").unwrap(), ["read:/a,b"]);
+    for bad in ["a.com,", "a.com,b c", ","] {
+        assert!(targets(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_preset_is_written_as_the_rules_it_came_to() {
+    let endpoint = |host: &str, ports: &[u16], private| crate::Endpoint {
+        host: host.parse().unwrap(),
+        ports: ports.iter().filter_map(|port| NonZeroU16::new(*port)).collect(),
+        from: "npm's\nconfiguration".to_owned(),
+        private,
+    };
+    let preset = Preset {
+        name: "npm".to_owned(),
+        endpoints: vec![
+            endpoint("registry.example", &[443], true),
+            endpoint("git.example", &[443, 22], false),
+            endpoint("127.0.0.1", &[4873], true),
+            endpoint("example.com", &[443], true),
+        ],
+        ..Preset::default()
+    };
+    let text = allow_preset("# mine\n\n[limits]\npids = 9\n", &preset).unwrap();
+    assert_eq!(
+        text,
+        r#"# mine
+
+[limits]
+pids = 9
+
+# npm: npm's?configuration
+[[network.rule]]
+host = "registry.example"
+ports = [443]
+action = "inspect"
+private = true
+
+# npm: npm's?configuration
+[[network.rule]]
+host = "git.example"
+ports = [443, 22]
+action = "inspect"
+
+# npm: npm's?configuration
+[[network.rule]]
+host = "example.com"
+ports = [443]
+action = "inspect"
+private = true
+
+[network.local]
+reach = ["localhost:4873"]
+"#
+    );
+    assert_eq!(allow_preset(&text, &preset).unwrap(), text);
+    Machine::with(&[]).resolve(&[user(&text)], &CommandLine::default());
 }

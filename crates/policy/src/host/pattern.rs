@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{Host, HostName, InvalidHost};
 
 /// Which hosts a rule means.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub enum HostPattern {

@@ -1,6 +1,7 @@
 //! Merging the rules about hosts.
 
 mod settings;
+mod typed;
 
 use std::num::NonZeroU16;
 
@@ -28,9 +29,7 @@ impl Merge<'_> {
         if let Some(typed) = self.typed.net {
             merged.default = typed;
         }
-        for text in &self.typed.allow {
-            merged.rules.push(self.typed_rule(text, merged.default)?);
-        }
+        self.merge_typed_hosts(&mut merged)?;
         Ok(merged)
     }
 
@@ -71,30 +70,6 @@ impl Merge<'_> {
         for (at, what) in publish.chain(reach) {
             self.notices.push(super::not_heard(&what, document.origin(at, &what)));
         }
-    }
-
-    fn typed_rule(&self, text: &str, default: NetworkDefault) -> Result<NetworkRule, PolicyError> {
-        let refuse = |problem: String, hint: &str| PolicyError::Typed {
-            flag: "--allow".to_owned(),
-            value: text.to_owned(),
-            problem,
-            hint: hint.to_owned(),
-        };
-        if default == NetworkDefault::None {
-            return Err(refuse("there is no network to allow it on".to_owned(), "add --net deny"));
-        }
-        let (host, port) = split_port(text);
-        let host = host.parse().map_err(|error: crate::InvalidHost| {
-            refuse(error.problem.to_owned(), "--allow example.com or --allow example.com:8443")
-        })?;
-        let port = port.map(|port| {
-            let number = port.bytes().all(|b| b.is_ascii_digit()).then(|| port.parse().ok()).flatten();
-            number.ok_or_else(|| {
-                refuse("the port is no number from 1 to 65535".to_owned(), "--allow example.com:443")
-            })
-        });
-        let ports = port.transpose()?.map_or_else(web_ports, |port| vec![port]);
-        Ok(rule(host, ports, Action::Inspect, Origin::typed("--allow", text)))
     }
 }
 

@@ -50,6 +50,22 @@ impl Merge<'_> {
     }
 
     fn typed_variables(&self, merged: &mut Environment) -> Result<(), PolicyError> {
+        for preset in &self.typed.presets {
+            let origin = Origin::typed("--allow", &preset.name);
+            let set = |(name, value): &(String, String)| EnvSet {
+                name: name.clone(),
+                value: value.clone(),
+                origin: origin.clone(),
+            };
+            // What somebody wrote about a variable is meant more than what a tool's configuration says.
+            let written = |name: &str| {
+                let passes =
+                    merged.pass.iter().any(|rule| rule.name.is_exact() && rule.name.as_str() == name);
+                passes || merged.set.iter().any(|own| own.name == name)
+            };
+            let new: Vec<_> = preset.variables.iter().filter(|(name, _)| !written(name)).map(set).collect();
+            merged.set.extend(new);
+        }
         for (name, value) in &self.typed.env {
             let entry = Entry::typed("--env", name);
             let refuse = || entry.error("it is no variable's name", "--env NAME or --env NAME=VALUE");
