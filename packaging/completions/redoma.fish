@@ -48,7 +48,7 @@ complete -c redoma -n "__fish_redoma_using_subcommand run" -l net -d 'The networ
 deny\t'Only what a rule allows'
 ask\t'Ask the user'
 allow\t'Everything but what a rule denies'"
-complete -c redoma -n "__fish_redoma_using_subcommand run" -l allow -d 'Allow connections to hosts, with commas between them: `example.com`, `*.example.com:8443`, `localhost:5432`' -r
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l allow -d 'Allow connections to hosts, with commas between them: `example.com`, `*.example.com:8443`, `localhost:5432`, or what a tool needs: `npm`, `pip`, `cargo`, `git`, …' -r
 complete -c redoma -n "__fish_redoma_using_subcommand run" -l read -d 'Allow reading a path' -r -F
 complete -c redoma -n "__fish_redoma_using_subcommand run" -l write -d 'Allow reading and writing a path' -r -F
 complete -c redoma -n "__fish_redoma_using_subcommand run" -l deny -d 'Deny a path or pattern, whatever else allows it' -r -F
@@ -81,7 +81,7 @@ complete -c redoma -n "__fish_redoma_using_subcommand why" -l net -d 'The networ
 deny\t'Only what a rule allows'
 ask\t'Ask the user'
 allow\t'Everything but what a rule denies'"
-complete -c redoma -n "__fish_redoma_using_subcommand why" -l allow -d 'Allow connections to hosts, with commas between them: `example.com`, `*.example.com:8443`, `localhost:5432`' -r
+complete -c redoma -n "__fish_redoma_using_subcommand why" -l allow -d 'Allow connections to hosts, with commas between them: `example.com`, `*.example.com:8443`, `localhost:5432`, or what a tool needs: `npm`, `pip`, `cargo`, `git`, …' -r
 complete -c redoma -n "__fish_redoma_using_subcommand why" -l read -d 'Allow reading a path' -r -F
 complete -c redoma -n "__fish_redoma_using_subcommand why" -l write -d 'Allow reading and writing a path' -r -F
 complete -c redoma -n "__fish_redoma_using_subcommand why" -l deny -d 'Deny a path or pattern, whatever else allows it' -r -F
@@ -127,7 +127,7 @@ complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_su
 deny\t'Only what a rule allows'
 ask\t'Ask the user'
 allow\t'Everything but what a rule denies'"
-complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l allow -d 'Allow connections to hosts, with commas between them: `example.com`, `*.example.com:8443`, `localhost:5432`' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l allow -d 'Allow connections to hosts, with commas between them: `example.com`, `*.example.com:8443`, `localhost:5432`, or what a tool needs: `npm`, `pip`, `cargo`, `git`, …' -r
 complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l read -d 'Allow reading a path' -r -F
 complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l write -d 'Allow reading and writing a path' -r -F
 complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from show" -l deny -d 'Deny a path or pattern, whatever else allows it' -r -F
@@ -159,7 +159,7 @@ complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_su
 deny\t'Only what a rule allows'
 ask\t'Ask the user'
 allow\t'Everything but what a rule denies'"
-complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l allow -d 'Allow connections to hosts, with commas between them: `example.com`, `*.example.com:8443`, `localhost:5432`' -r
+complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l allow -d 'Allow connections to hosts, with commas between them: `example.com`, `*.example.com:8443`, `localhost:5432`, or what a tool needs: `npm`, `pip`, `cargo`, `git`, …' -r
 complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l read -d 'Allow reading a path' -r -F
 complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l write -d 'Allow reading and writing a path' -r -F
 complete -c redoma -n "__fish_redoma_using_subcommand policy; and __fish_seen_subcommand_from diff" -l deny -d 'Deny a path or pattern, whatever else allows it' -r -F

@@ -39,7 +39,7 @@ _arguments "${_arguments_options[@]}" : \
 deny\:"Only what a rule allows"
 ask\:"Ask the user"
 allow\:"Everything but what a rule denies"))' \
-'*--allow=[Allow connections to hosts, with commas between them\: \`example.com\`, \`*.example.com\:8443\`, \`localhost\:5432\`]:HOST[:PORT],…:_default' \
+'*--allow=[Allow connections to hosts, with commas between them\: \`example.com\`, \`*.example.com\:8443\`, \`localhost\:5432\`, or what a tool needs\: \`npm\`, \`pip\`, \`cargo\`, \`git\`, …]:HOST[:PORT],…:_default' \
 '*--read=[Allow reading a path]:PATH:_files' \
 '*--write=[Allow reading and writing a path]:PATH:_files' \
 '*--deny=[Deny a path or pattern, whatever else allows it]:PATH:_files' \
@@ -85,7 +85,7 @@ landlock\:"Landlock and seccomp"))' \
 deny\:"Only what a rule allows"
 ask\:"Ask the user"
 allow\:"Everything but what a rule denies"))' \
-'*--allow=[Allow connections to hosts, with commas between them\: \`example.com\`, \`*.example.com\:8443\`, \`localhost\:5432\`]:HOST[:PORT],…:_default' \
+'*--allow=[Allow connections to hosts, with commas between them\: \`example.com\`, \`*.example.com\:8443\`, \`localhost\:5432\`, or what a tool needs\: \`npm\`, \`pip\`, \`cargo\`, \`git\`, …]:HOST[:PORT],…:_default' \
 '*--read=[Allow reading a path]:PATH:_files' \
 '*--write=[Allow reading and writing a path]:PATH:_files' \
 '*--deny=[Deny a path or pattern, whatever else allows it]:PATH:_files' \
@@ -115,7 +115,7 @@ _arguments "${_arguments_options[@]}" : \
 '--quiet[Say nothing beside the answer but errors]' \
 '-h[Print help]' \
 '--help[Print help]' \
-':target -- read\:PATH, write\:PATH, env\:NAME, rule\:TEXT (of a built-in rule), HOST\[\:PORT\] (several with commas), localhost\:PORT, or a bare path to read:_default' \
+':target -- read\:PATH, write\:PATH, env\:NAME, rule\:TEXT (of a built-in rule), HOST\[\:PORT\] or a tool such as npm (several with commas), localhost\:PORT, or a bare path to read:_default' \
 && ret=0
 ;;
 (deny)
@@ -126,7 +126,7 @@ _arguments "${_arguments_options[@]}" : \
 '--quiet[Say nothing beside the answer but errors]' \
 '-h[Print help]' \
 '--help[Print help]' \
-':target -- read\:PATH, write\:PATH, env\:NAME, rule\:TEXT (of a built-in rule), HOST\[\:PORT\] (several with commas), localhost\:PORT, or a bare path to read:_default' \
+':target -- read\:PATH, write\:PATH, env\:NAME, rule\:TEXT (of a built-in rule), HOST\[\:PORT\] or a tool such as npm (several with commas), localhost\:PORT, or a bare path to read:_default' \
 && ret=0
 ;;
 (policy)
@@ -165,7 +165,7 @@ _arguments "${_arguments_options[@]}" : \
 deny\:"Only what a rule allows"
 ask\:"Ask the user"
 allow\:"Everything but what a rule denies"))' \
-'*--allow=[Allow connections to hosts, with commas between them\: \`example.com\`, \`*.example.com\:8443\`, \`localhost\:5432\`]:HOST[:PORT],…:_default' \
+'*--allow=[Allow connections to hosts, with commas between them\: \`example.com\`, \`*.example.com\:8443\`, \`localhost\:5432\`, or what a tool needs\: \`npm\`, \`pip\`, \`cargo\`, \`git\`, …]:HOST[:PORT],…:_default' \
 '*--read=[Allow reading a path]:PATH:_files' \
 '*--write=[Allow reading and writing a path]:PATH:_files' \
 '*--deny=[Deny a path or pattern, whatever else allows it]:PATH:_files' \
@@ -224,7 +224,7 @@ _arguments "${_arguments_options[@]}" : \
 deny\:"Only what a rule allows"
 ask\:"Ask the user"
 allow\:"Everything but what a rule denies"))' \
-'*--allow=[Allow connections to hosts, with commas between them\: \`example.com\`, \`*.example.com\:8443\`, \`localhost\:5432\`]:HOST[:PORT],…:_default' \
+'*--allow=[Allow connections to hosts, with commas between them\: \`example.com\`, \`*.example.com\:8443\`, \`localhost\:5432\`, or what a tool needs\: \`npm\`, \`pip\`, \`cargo\`, \`git\`, …]:HOST[:PORT],…:_default' \
 '*--read=[Allow reading a path]:PATH:_files' \
 '*--write=[Allow reading and writing a path]:PATH:_files' \
 '*--deny=[Deny a path or pattern, whatever else allows it]:PATH:_files' \

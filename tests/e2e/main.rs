@@ -21,6 +21,7 @@ mod limits;
 mod network;
 mod pipes;
 mod policy;
+mod presets;
 mod protect;
 mod record;
 mod terminal;

@@ -105,7 +105,7 @@ pub(crate) enum Action {
 /// What to allow or deny, and in which file.
 #[derive(Debug, Args)]
 pub(crate) struct EditArgs {
-    /// read:PATH, write:PATH, env:NAME, rule:TEXT (of a built-in rule), HOST[:PORT] (several with commas), localhost:PORT, or a bare path to read
+    /// read:PATH, write:PATH, env:NAME, rule:TEXT (of a built-in rule), HOST[:PORT] or a tool such as npm (several with commas), localhost:PORT, or a bare path to read
     pub(crate) target: String,
     /// Change the project's redoma.toml (the default in a project)
     #[arg(long, group = "where")]

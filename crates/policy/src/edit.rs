@@ -138,7 +138,9 @@ fn edit(
         comments.push('\n');
     }
     change(&mut policy)?;
-    Ok(comments + &policy.to_string())
+    let edited = policy.to_string();
+    // What stands first needs no empty line before it.
+    Ok(comments + if text.is_empty() { edited.trim_start_matches('\n') } else { &edited })
 }
 
 // === lists ===

@@ -14,6 +14,7 @@ pub mod machine;
 mod manager;
 mod native;
 mod pipes;
+pub mod presets;
 pub mod project;
 pub mod quarantine;
 mod record;

@@ -13,6 +13,7 @@ use redoma_policy::{
 
 use crate::gitguard::{self, ConfigError};
 use crate::homes::{Homes, HomesError};
+use crate::presets::{self, Outside, PresetError};
 use crate::project::{Project, ProjectError};
 use crate::shell;
 use crate::small_file::{self, Links, SmallFile, SmallFileError};
@@ -82,6 +83,9 @@ pub enum SettingsError {
     /// The policies do not resolve.
     #[error(transparent)]
     Policy(#[from] Box<PolicyError>),
+    /// A preset of `--allow` came to nothing.
+    #[error(transparent)]
+    Preset(#[from] PresetError),
     /// What git would run on the host cannot be told.
     #[error(transparent)]
     Git(#[from] ConfigError),
@@ -105,6 +109,7 @@ impl SettingsError {
             }
             Self::NoSuchPolicy(_) => Some("redoma policy init".to_owned()),
             Self::Policy(error) => error.hint(),
+            Self::Preset(error) => Some(error.hint()),
             Self::Git(error) => Some(format!("ls -l {}", shell::word(&error.path))),
         }
     }
@@ -182,9 +187,21 @@ impl Settings {
             paths: &HostPaths,
             load: &|path| self.extended(path).map_err(|error| error.to_string()),
         };
-        let mut policy = redoma_policy::resolve(sources, typed, &surroundings).map_err(Box::new)?;
+        let typed = presets::expand(typed, &self.outside())?;
+        let mut policy = redoma_policy::resolve(sources, &typed, &surroundings).map_err(Box::new)?;
         gitguard::protect_configured(&mut policy, &self.project, self.homes.home())?;
         Ok(policy)
+    }
+
+    /// The machine as tools outside the project see it.
+    #[must_use]
+    pub fn outside(&self) -> Outside<'_> {
+        Outside {
+            home: self.homes.home(),
+            project: &self.project.root,
+            vars: std::env::vars_os().collect(),
+            root: Path::new("/"),
+        }
     }
 
     fn user_policy(&self) -> Result<Option<Source>, SettingsError> {

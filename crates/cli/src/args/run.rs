@@ -47,7 +47,8 @@ pub(crate) struct LayerArgs {
     /// The network, where no rule decides
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) net: Option<NetArg>,
-    /// Allow connections to hosts, with commas between them: `example.com`, `*.example.com:8443`, `localhost:5432`
+    /// Allow connections to hosts, with commas between them: `example.com`, `*.example.com:8443`, `localhost:5432`, or
+    /// what a tool needs: `npm`, `pip`, `cargo`, `git`, …
     #[arg(long, value_name = "HOST[:PORT],…")]
     pub(crate) allow: Vec<String>,
     /// Allow reading a path

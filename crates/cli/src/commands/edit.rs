@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use redoma_audit::escape::printable;
 use redoma_policy::edit::{self, EditError, Target};
-use redoma_policy::{CommandLine, Effect, Host, Layer, Question, ResolvedPolicy, Source, Tier};
+use redoma_policy::{
+    CommandLine, Effect, Endpoint, Host, Layer, Preset, Question, ResolvedPolicy, Source, Tier,
+};
+use redoma_sandbox::presets;
 use redoma_sandbox::settings::{Settings, nearest_canonical};
 use redoma_sandbox::trust::TrustStore;
 
@@ -25,13 +28,11 @@ pub(crate) enum Way {
 pub(crate) fn edit(way: Way, args: &EditArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let settings = Settings::of_process()?;
     let policy = Place::of(args, &settings)?;
-    let targets = edit::targets(&args.target)
-        .map_err(|error: EditError| hinted(error.to_string(), "redoma allow --help"))?;
-    let targets: Vec<Target> =
-        targets.into_iter().map(|target| spelled(target, &policy, &settings)).collect();
+    let Wanted { presets, targets } = Wanted::read(&args.target, &policy, &settings)?;
     let before = policy.source(&settings)?;
     let old = std::str::from_utf8(&before.text).context("the policy is not UTF-8")?;
-    let text = way.edit(old, &targets)?;
+    let text = presets.iter().try_fold(old.to_owned(), |text, preset| way.edit_preset(&text, preset))?;
+    let text = way.edit(&text, &targets)?;
     let after = Source { text: text.clone().into_bytes(), ..before.clone() };
     super::policy::check_source(&settings, &after)?;
     if text == old {
@@ -39,6 +40,9 @@ pub(crate) fn edit(way: Way, args: &EditArgs, printer: &Printer) -> anyhow::Resu
     } else {
         settings.write_policy(&policy.path, &text)?;
         policy.keep_trust(&before, &text, &settings)?;
+        for endpoint in presets.iter().flat_map(|preset| &preset.endpoints) {
+            printer.note(format_args!("{} {endpoint}", way.done()));
+        }
         for target in &targets {
             printer.note(format_args!("{} {target} in {}", way.done(), printable(&policy.path)));
         }
@@ -63,6 +67,17 @@ impl Way {
         targets.iter().try_fold(text.to_owned(), |text, target| step(&text, target))
     }
 
+    fn edit_preset(self, text: &str, preset: &Preset) -> Result<String, EditError> {
+        match self {
+            Self::Allow => edit::allow_preset(text, preset),
+            Self::Deny => {
+                let host = |endpoint: &Endpoint| endpoint.host.to_string().parse();
+                let hosts = preset.endpoints.iter().map(host).collect::<Result<Vec<_>, _>>()?;
+                self.edit(text, &hosts)
+            }
+        }
+    }
+
     fn done(self) -> &'static str {
         match self {
             Self::Allow => "allowed",
@@ -75,6 +90,34 @@ impl Way {
             Self::Allow => effect == Effect::Allow,
             Self::Deny => effect != Effect::Allow,
         }
+    }
+}
+
+/// What is allowed or denied.
+struct Wanted {
+    presets: Vec<Preset>,
+    targets: Vec<Target>,
+}
+
+// === impl Wanted ===
+
+impl Wanted {
+    /// A list of presets and hosts, or one of the other targets.
+    fn read(typed: &str, place: &Place, settings: &Settings) -> anyhow::Result<Self> {
+        let outside = settings.outside();
+        let mut wanted = Self { presets: Vec::new(), targets: Vec::new() };
+        let listed = typed.split(',').any(presets::is_preset);
+        let items: Vec<&str> = if listed { typed.split(',').collect() } else { vec![typed] };
+        for item in items {
+            if let Some(preset) = presets::resolve(item, &outside)? {
+                wanted.presets.push(preset);
+                continue;
+            }
+            let targets = edit::targets(item)
+                .map_err(|error: EditError| hinted(error.to_string(), "redoma allow --help"))?;
+            wanted.targets.extend(targets.into_iter().map(|target| spelled(target, place, settings)));
+        }
+        Ok(wanted)
     }
 }
 

@@ -77,6 +77,8 @@ fn explanation(program: &OsStr, cwd: &Path) -> String {
 
 /// Before the command: only what it may surprise the user not to have known. `redoma policy check` tells the rest.
 fn tell_urgent(policy: &ResolvedPolicy, printer: &Printer) {
-    let urgent = |kind| matches!(kind, NoticeKind::Untrusted | NoticeKind::Ceiling | NoticeKind::Loader);
+    let urgent = |kind| {
+        matches!(kind, NoticeKind::Untrusted | NoticeKind::Ceiling | NoticeKind::Loader | NoticeKind::Preset)
+    };
     super::policy::tell_notices(policy.notices.iter().filter(|notice| urgent(notice.kind)), printer);
 }

@@ -127,6 +127,15 @@ impl fmt::Display for HostPattern {
     }
 }
 
+impl From<Host> for HostPattern {
+    fn from(host: Host) -> Self {
+        match host {
+            Host::Name(name) => Self::Exact(name),
+            Host::Address(address) => Self::Address(address),
+        }
+    }
+}
+
 impl TryFrom<String> for HostPattern {
     type Error = InvalidHost;
 
