@@ -51,6 +51,7 @@ struct Check {
     test: Test,
     errno: String,
     tier: Option<String>,
+    only: Option<String>,
     unless: Option<String>,
     arch: Option<String>,
 }
@@ -118,7 +119,8 @@ impl Calls {
 
 impl Check {
     fn to_rust(&self) -> String {
-        let scope = scope(&Scope { tier: self.tier.clone(), only: None, unless: self.unless.clone() });
+        let scope =
+            scope(&Scope { tier: self.tier.clone(), only: self.only.clone(), unless: self.unless.clone() });
         let guard = self.guard.as_ref().map_or("None".to_owned(), |guard| {
             format!("Some(Guard {{ argument: {}, test: {} }})", guard.argument, guard.test.to_rust())
         });
@@ -138,9 +140,9 @@ impl Check {
 impl Test {
     fn to_rust(&self) -> String {
         match self {
-            Self::OneOf(names) => format!("Test::OneOf(&[{}])", constants(names, ", ")),
-            Self::NoneOf(names) => format!("Test::NoneOf(&[{}])", constants(names, ", ")),
-            Self::AnyBit(names) => format!("Test::AnyBit({})", constants(names, " | ")),
+            Self::OneOf(names) => format!("Test::OneOf(&[{}])", constants(names)),
+            Self::NoneOf(names) => format!("Test::NoneOf(&[{}])", constants(names)),
+            Self::AnyBit(names) => format!("Test::AnyBit(&[{}])", constants(names)),
         }
     }
 }
@@ -156,17 +158,22 @@ fn scope(scope: &Scope) -> String {
         Some("landlock") => "Some(Tier::Landlock)",
         Some(other) => panic!("no tier {other}"),
     };
-    let nested = match (scope.only.as_deref(), scope.unless.as_deref()) {
-        (None, None) => "None",
-        (Some("nested_userns"), None) => "Some(true)",
-        (None, Some("nested_userns")) => "Some(false)",
-        other => panic!("no condition {other:?}"),
+    let conditions = [scope.only.as_deref(), scope.unless.as_deref()];
+    if let Some(unknown) = conditions.iter().flatten().find(|name| !["nested_userns", "wire"].contains(name))
+    {
+        panic!("no condition {unknown}");
+    }
+    let when = |name| match conditions.map(|condition| condition == Some(name)) {
+        [false, false] => "None",
+        [true, false] => "Some(true)",
+        [false, true] => "Some(false)",
+        [true, true] => panic!("never {name}"),
     };
-    format!("Scope {{ tier: {tier}, nested: {nested} }}")
+    format!("Scope {{ tier: {tier}, nested: {}, wire: {} }}", when("nested_userns"), when("wire"))
 }
 
-fn constants(names: &[String], separator: &str) -> String {
-    names.iter().map(|name| constant(name)).collect::<Vec<_>>().join(separator)
+fn constants(names: &[String]) -> String {
+    names.iter().map(|name| constant(name)).collect::<Vec<_>>().join(", ")
 }
 
 fn constant(name: &str) -> String {

@@ -1,6 +1,9 @@
+use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 
 use crate::identity::Identity;
+use crate::preface::Token;
 use redoma_policy::Tier;
 
 /// Everything that init needs to raise a sandbox: the resolved policy, translated to mounts and rules.
@@ -20,6 +23,8 @@ pub struct Blueprint {
     pub nested_userns: bool,
     /// Size limit of each private file system (`/tmp`, the home folder, `/dev/shm`), in bytes.
     pub private_bytes: u64,
+    /// The way to the gateway; none means no network at all.
+    pub wire: Option<Wire>,
     /// Limits set by `setrlimit(2)`.
     pub rlimits: Vec<(rustix::process::Resource, u64)>,
     /// What must fail before a command starts.
@@ -116,6 +121,28 @@ pub enum Cover {
     File(Vec<u8>, u32),
     /// A folder with these files: path below it, content and permission bits.
     Folder(Vec<(PathBuf, Vec<u8>, u32)>),
+}
+
+/// How connections of commands come to the gateway: one way for each tier.
+#[derive(Clone, Debug)]
+pub enum Wire {
+    /// They are redirected to listeners made in the sandbox's network namespace (full tier).
+    Namespace {
+        /// The port of the HTTP and SOCKS proxy inside.
+        proxy_port: NonZeroU16,
+        /// Ports of this machine that are to be found on the same ports inside.
+        reach: Vec<NonZeroU16>,
+    },
+    /// Init makes them in the command's place (landlock tier).
+    OnBehalf {
+        /// Where the gateway listens, on this machine's IPv4 loopback. The first thing that comes on each connection is
+        /// a [`Preface`](crate::Preface).
+        relay: SocketAddr,
+        /// What the prefaces of this session begin with.
+        token: Token,
+        /// Ports that commands may listen on, on loopback.
+        publish: Vec<NonZeroU16>,
+    },
 }
 
 /// What a process inside must not be able to do, tried once before the first command.

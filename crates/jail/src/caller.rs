@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use redoma_sys::{Errno, Listener, Notification, nr};
 use rustix::fs::{CWD, Mode, OFlags};
-use rustix::process::Pid;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 
 /// A thread inside that waits for its call to be answered. All that it says is hostile, and all but the registers
 /// changes while it is read: whatever is judged is read once.
@@ -61,6 +61,23 @@ impl<'a> Caller<'a> {
             Ok(_) | Err(Errno::FAULT) => Err(Errno::FAULT),
             Err(_) => Err(Errno::PERM),
         }
+    }
+
+    /// A descriptor of the caller's as one of our own: the same open file, and not another opening of it. It needs the
+    /// right to trace the caller, as reading its memory does: where Yama gives that to nobody (`ptrace_scope` 2 and 3),
+    /// or the caller has closed itself to tracing (`PR_SET_DUMPABLE`), there is no such descriptor. See
+    /// `pidfd_getfd(2)`.
+    pub(crate) fn copy(&self, descriptor: i32) -> Result<OwnedFd, Errno> {
+        // Threads need not share descriptors. PIDFD_THREAD is O_EXCL, older than any kernel with this tier.
+        let thread = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
+        let thread = rustix::process::pidfd_open(self.thread, thread).map_err(|_| Errno::ACCESS)?;
+        let copied = rustix::process::pidfd_getfd(thread, descriptor, PidfdGetfdFlags::empty());
+        copied.map_err(|errno| if errno == Errno::BADF { Errno::BADF } else { Errno::ACCESS })
+    }
+
+    /// The thread's id. `/proc` shows its process under it too.
+    pub(crate) fn thread(&self) -> Pid {
+        self.thread
     }
 
     /// What a relative path starts from: a descriptor of the caller, or its working folder for `AT_FDCWD`. Good for

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, Scope,
 };
 use redoma_sys::{Errno, Instruction};
@@ -14,6 +14,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use crate::blueprint::{Blueprint, Grant, Rights};
 use crate::error::{Failure, InStep, Step};
+use crate::seccomp::Setting;
 use redoma_policy::Tier;
 
 /// The rules of a sandbox, made once and put on each process that must be confined.
@@ -26,7 +27,7 @@ impl Confinement {
     /// Opens the granted paths and compiles the filter.
     pub(crate) fn prepare(blueprint: &Blueprint) -> Result<Self, Failure> {
         let landlock = if blueprint.nested_userns { scopes_only() } else { ruleset(blueprint)? };
-        let filter = crate::seccomp::filter(blueprint.tier, blueprint.nested_userns);
+        let filter = crate::seccomp::filter(Setting::of(blueprint));
         Ok(Self { landlock: landlock.map_err(|_| Failure::new(Step::Landlock, Errno::NOSYS))?, filter })
     }
 
@@ -101,12 +102,14 @@ fn ruleset(blueprint: &Blueprint) -> Result<Result<RulesetCreated, landlock::Rul
         rules.push(Ok::<_, landlock::RulesetError>(PathBeneath::new(path, access)));
     }
     let build = || {
-        Ruleset::default()
-            .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(everything)?
-            .scope(Scope::from_all(ABI_KNOWN))?
-            .create()?
-            .add_rules(rules)
+        let rules_of_tier =
+            Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(everything)?;
+        // Without a network namespace: no port is allowed, so the command binds and connects nothing. Init does.
+        let rules_of_tier = match blueprint.tier {
+            Tier::Full => rules_of_tier,
+            Tier::Landlock => rules_of_tier.handle_access(AccessNet::from_all(ABI_KNOWN))?,
+        };
+        rules_of_tier.scope(Scope::from_all(ABI_KNOWN))?.create()?.add_rules(rules)
     };
     Ok(build())
 }

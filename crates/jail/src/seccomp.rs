@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use redoma_sys::{Instruction, nr};
 
+use crate::blueprint::Blueprint;
 use redoma_policy::Tier;
 
 use rules::{CHECKS, SIMPLE};
@@ -24,11 +25,26 @@ mod rules {
     include!(concat!(env!("OUT_DIR"), "/seccomp_rules.rs"));
 }
 
-/// The filter of a sandbox of `tier`, with or without user namespaces inside.
-pub(crate) fn filter(tier: Tier, nested_userns: bool) -> Vec<Instruction> {
+/// The filter of a sandbox of this kind.
+pub(crate) fn filter(setting: Setting) -> Vec<Instruction> {
     let mut program = prologue();
-    search(&mut program, &ranges(&leaves(tier, nested_userns)));
+    search(&mut program, &ranges(&leaves(setting)));
     program
+}
+
+/// What there are different rules for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    tier: Tier,
+    nested_userns: bool,
+    wire: bool,
+}
+
+impl Setting {
+    pub(crate) fn of(blueprint: &Blueprint) -> Self {
+        let Blueprint { tier, nested_userns, ref wire, .. } = *blueprint;
+        Self { tier, nested_userns, wire: wire.is_some() }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,18 +83,22 @@ struct Guard {
 enum Test {
     OneOf(&'static [u32]),
     NoneOf(&'static [u32]),
-    AnyBit(u32),
+    AnyBit(&'static [u32]),
 }
 
-/// Where a rule holds: in one tier or in both, with nested user namespaces, without, or either way.
+/// Where a rule holds: in one tier or in both; with nested user namespaces, without, or either way; with a network or
+/// not.
 struct Scope {
     tier: Option<Tier>,
     nested: Option<bool>,
+    wire: Option<bool>,
 }
 
 impl Scope {
-    fn holds(&self, tier: Tier, nested: bool) -> bool {
-        self.tier.is_none_or(|only| only == tier) && self.nested.is_none_or(|only| only == nested)
+    fn holds(&self, setting: Setting) -> bool {
+        self.tier.is_none_or(|only| only == setting.tier)
+            && self.nested.is_none_or(|only| only == setting.nested_userns)
+            && self.wire.is_none_or(|only| only == setting.wire)
     }
 }
 
@@ -95,24 +115,24 @@ impl Leaf {
     }
 }
 
-fn leaves(tier: Tier, nested: bool) -> BTreeMap<u32, Leaf> {
+fn leaves(setting: Setting) -> BTreeMap<u32, Leaf> {
     let mut leaves = BTreeMap::new();
-    for rule in SIMPLE.iter().filter(|rule| rule.scope.holds(tier, nested)) {
+    for rule in SIMPLE.iter().filter(|rule| rule.scope.holds(setting)) {
         leaves.entry(rule.nr).or_insert(Leaf { checks: Vec::new(), otherwise: rule.answer });
     }
-    for check in CHECKS.iter().filter(|check| check.scope.holds(tier, nested)) {
+    for check in CHECKS.iter().filter(|check| check.scope.holds(setting)) {
         let leaf = leaves.entry(check.nr).or_insert(Leaf { checks: Vec::new(), otherwise: Answer::Allow });
         leaf.checks.push(check);
     }
-    allow_checked_calls_without_checks(&mut leaves, tier, nested);
+    allow_checked_calls_without_checks(&mut leaves, setting);
     leaves
 }
 
 /// `socketpair`, say, is checked in one tier only: where no check holds it is as the list of allowed calls says,
 /// and a call that only ever stands in `check` (`ioctl`, `clone`) is allowed where its check does not hold.
-fn allow_checked_calls_without_checks(leaves: &mut BTreeMap<u32, Leaf>, tier: Tier, nested: bool) {
-    for check in CHECKS.iter().filter(|check| check.scope.tier.is_none_or(|only| only == tier)) {
-        if check.scope.nested.is_some_and(|only| only != nested) {
+fn allow_checked_calls_without_checks(leaves: &mut BTreeMap<u32, Leaf>, setting: Setting) {
+    for check in CHECKS.iter().filter(|check| check.scope.tier.is_none_or(|only| only == setting.tier)) {
+        if check.scope.nested.is_some_and(|only| only != setting.nested_userns) {
             leaves.entry(check.nr).or_insert(Leaf { checks: Vec::new(), otherwise: Answer::Allow });
         }
     }
@@ -212,7 +232,10 @@ impl Test {
                 let equal = |(at, &value)| jump(nr::BPF_JEQ, value, (values.len() - 1 - at + count) as u8, 0);
                 values.iter().enumerate().map(equal).collect()
             }
-            Self::AnyBit(bits) => vec![jump(nr::BPF_JSET, bits, 0, count as u8)],
+            Self::AnyBit(bits) => {
+                let mask = bits.iter().fold(0, |mask, bit| mask | bit);
+                vec![jump(nr::BPF_JSET, mask, 0, count as u8)]
+            }
         }
     }
 }
@@ -253,172 +276,4 @@ fn instruction(code: u32, k: u32) -> Instruction {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A BPF machine of the few instructions used here: what the kernel would answer.
-    fn run(program: &[Instruction], arch: u32, nr: u32, arguments: [u32; 6]) -> u32 {
-        let word = |offset: u32| match offset {
-            OFFSET_NR => nr,
-            OFFSET_ARCH => arch,
-            offset => arguments[((offset - OFFSET_ARGUMENTS) / 8) as usize],
-        };
-        let (mut at, mut a) = (0usize, 0u32);
-        loop {
-            let i = program[at];
-            at += 1;
-            let code = u32::from(i.code);
-            match code & 0x07 {
-                nr::BPF_LD => a = word(i.k),
-                nr::BPF_ALU => a &= i.k,
-                nr::BPF_RET => return i.k,
-                nr::BPF_JMP if code & 0xf0 == nr::BPF_JA => at += i.k as usize,
-                nr::BPF_JMP => {
-                    let holds = match code & 0xf0 {
-                        nr::BPF_JEQ => a == i.k,
-                        nr::BPF_JGE => a >= i.k,
-                        nr::BPF_JSET => a & i.k != 0,
-                        other => panic!("jump {other:#x}"),
-                    };
-                    at += usize::from(if holds { i.jt } else { i.jf });
-                }
-                other => panic!("code {other:#x}"),
-            }
-        }
-    }
-
-    fn ask(tier: Tier, nested: bool, nr: impl TryInto<u32>, arguments: [u32; 6]) -> u32 {
-        run(&filter(tier, nested), AUDIT_ARCH, nr.try_into().ok().unwrap(), arguments)
-    }
-
-    fn errno(errno: i32) -> u32 {
-        nr::SECCOMP_RET_ERRNO | errno as u32
-    }
-
-    const NO: [u32; 6] = [0; 6];
-
-    #[test]
-    fn every_simple_rule_is_answered_as_written() {
-        for (tier, nested) in [(Tier::Full, false), (Tier::Full, true), (Tier::Landlock, false)] {
-            let program = filter(tier, nested);
-            let leaves = leaves(tier, nested);
-            for number in 0..600 {
-                let expected = match leaves.get(&number) {
-                    Some(leaf) if !leaf.checks.is_empty() => continue,
-                    Some(leaf) => leaf.otherwise,
-                    None => UNKNOWN,
-                };
-                assert_eq!(run(&program, AUDIT_ARCH, number, NO), answer(expected).k, "call {number}");
-            }
-        }
-    }
-
-    #[test]
-    fn foreign_architectures_and_x32_do_not_exist() {
-        let program = filter(Tier::Full, false);
-        assert_eq!(run(&program, 0x4000_0003, 20, NO), errno(nr::ENOSYS));
-        assert_eq!(run(&program, AUDIT_ARCH, X32_BIT | 39, NO), errno(nr::ENOSYS));
-        assert_eq!(run(&program, AUDIT_ARCH, nr::SYS_getpid as u32, NO), nr::SECCOMP_RET_ALLOW);
-    }
-
-    #[test]
-    fn namespaces_are_refused_unless_nested() {
-        let newuser = [nr::CLONE_NEWUSER as u32 | nr::SIGCHLD as u32, 0, 0, 0, 0, 0];
-        assert_eq!(ask(Tier::Full, false, nr::SYS_clone, newuser), errno(nr::EPERM));
-        assert_eq!(ask(Tier::Full, true, nr::SYS_clone, newuser), nr::SECCOMP_RET_ALLOW);
-        assert_eq!(
-            ask(Tier::Full, false, nr::SYS_clone, [nr::SIGCHLD as u32, 0, 0, 0, 0, 0]),
-            nr::SECCOMP_RET_ALLOW
-        );
-        assert_eq!(ask(Tier::Full, false, nr::SYS_clone3, NO), errno(nr::ENOSYS));
-        assert_eq!(ask(Tier::Full, true, nr::SYS_mount, NO), nr::SECCOMP_RET_ALLOW);
-        assert_eq!(ask(Tier::Full, false, nr::SYS_mount, NO), errno(nr::EPERM));
-    }
-
-    #[test]
-    fn sockets_by_family_and_protocol() {
-        let full = |family: i32, protocol: i32| {
-            ask(
-                Tier::Full,
-                false,
-                nr::SYS_socket,
-                [family as u32, nr::SOCK_STREAM as u32, protocol as u32, 0, 0, 0],
-            )
-        };
-        assert_eq!(full(nr::AF_INET, 0), nr::SECCOMP_RET_ALLOW);
-        assert_eq!(full(nr::AF_INET6, nr::IPPROTO_TCP), nr::SECCOMP_RET_ALLOW);
-        assert_eq!(full(nr::AF_INET, 262), errno(nr::EPROTONOSUPPORT));
-        assert_eq!(full(nr::AF_INET6, 132), errno(nr::EPROTONOSUPPORT));
-        assert_eq!(full(nr::AF_NETLINK, nr::NETLINK_ROUTE), nr::SECCOMP_RET_ALLOW);
-        assert_eq!(full(nr::AF_NETLINK, nr::NETLINK_NETFILTER), errno(nr::EPROTONOSUPPORT));
-        assert_eq!(full(nr::AF_PACKET, 0), errno(nr::EAFNOSUPPORT));
-        assert_eq!(
-            ask(Tier::Landlock, false, nr::SYS_socket, [nr::AF_UNIX as u32, 1, 0, 0, 0, 0]),
-            errno(nr::EACCES)
-        );
-        let pair = |kind: i32| ask(Tier::Landlock, false, nr::SYS_socketpair, [1, kind as u32, 0, 0, 0, 0]);
-        assert_eq!(pair(nr::SOCK_STREAM | nr::SOCK_CLOEXEC), nr::SECCOMP_RET_ALLOW);
-        assert_eq!(pair(nr::SOCK_DGRAM), errno(nr::EACCES));
-    }
-
-    #[test]
-    fn set_user_id_files_cannot_be_made() {
-        let full = |nr, arguments| ask(Tier::Full, false, nr, arguments);
-        assert_eq!(full(nr::SYS_fchmodat, [0, 0, 0o4755, 0, 0, 0]), errno(nr::EPERM));
-        assert_eq!(full(nr::SYS_fchmod, [0, 0o2755, 0, 0, 0, 0]), errno(nr::EPERM));
-        assert_eq!(full(nr::SYS_fchmod, [0, 0o755, 0, 0, 0, 0]), nr::SECCOMP_RET_ALLOW);
-        let create = nr::O_CREAT as u32;
-        assert_eq!(full(nr::SYS_openat, [0, 0, create, 0o4755, 0, 0]), errno(nr::EPERM));
-        assert_eq!(full(nr::SYS_openat, [0, 0, create, 0o644, 0, 0]), nr::SECCOMP_RET_ALLOW);
-        assert_eq!(full(nr::SYS_openat, [0, 0, 0, 0o4755, 0, 0]), nr::SECCOMP_RET_ALLOW);
-        assert_eq!(full(nr::SYS_openat, [0, 0, nr::O_TMPFILE as u32, 0o4755, 0, 0]), errno(nr::EPERM));
-        assert_eq!(full(nr::SYS_openat, [0, 0, nr::O_DIRECTORY as u32, 0o4755, 0, 0]), nr::SECCOMP_RET_ALLOW);
-        assert_eq!(full(nr::SYS_openat2, NO), errno(nr::ENOSYS));
-    }
-
-    #[test]
-    fn attributes_are_supervised_where_no_mount_guards_them() {
-        let both = |nr| [Tier::Full, Tier::Landlock].map(|tier| ask(tier, false, nr, NO));
-        for nr in
-            [nr::SYS_fchmodat, nr::SYS_fchown, nr::SYS_utimensat, nr::SYS_setxattr, nr::SYS_fremovexattr]
-        {
-            assert_eq!(both(nr), [nr::SECCOMP_RET_ALLOW, nr::SECCOMP_RET_USER_NOTIF], "call {nr}");
-        }
-        let setuid = [0, 0, 0o4755, 0, 0, 0];
-        assert_eq!(ask(Tier::Landlock, false, nr::SYS_fchmodat, setuid), errno(nr::EPERM));
-        let flags = [0, nr::FS_IOC_SETFLAGS as u32, 0, 0, 0, 0];
-        assert_eq!(ask(Tier::Landlock, false, nr::SYS_ioctl, flags), errno(nr::EPERM));
-        assert_eq!(ask(Tier::Full, false, nr::SYS_ioctl, flags), nr::SECCOMP_RET_ALLOW);
-    }
-
-    #[test]
-    fn every_supervised_call_has_a_reader() {
-        let supervised = SIMPLE.iter().filter(|rule| rule.answer == Answer::Supervise);
-        let numbers: Vec<_> = supervised.map(|rule| rule.nr).collect();
-        assert!(numbers.len() >= 12, "{numbers:?}");
-        for nr in numbers {
-            assert!(crate::attributes::reader(nr.into()).is_some(), "call {nr}");
-        }
-    }
-
-    #[test]
-    fn terminal_injection_is_refused() {
-        let ioctl = |command: u64| ask(Tier::Full, false, nr::SYS_ioctl, [0, command as u32, 0, 0, 0, 0]);
-        assert_eq!(ioctl(nr::TIOCSTI), errno(nr::EPERM));
-        assert_eq!(ioctl(nr::TIOCGWINSZ), nr::SECCOMP_RET_ALLOW);
-    }
-
-    #[test]
-    fn without_a_pid_namespace_only_oneself_is_limited_and_scheduled() {
-        let landlock = |nr, arguments| ask(Tier::Landlock, false, nr, arguments);
-        for call in [nr::SYS_prlimit64, nr::SYS_sched_setaffinity, nr::SYS_sched_setattr] {
-            assert_eq!(landlock(call, [4711, 0, 0, 0, 0, 0]), errno(nr::EPERM));
-            assert_eq!(landlock(call, NO), nr::SECCOMP_RET_ALLOW);
-            assert_eq!(ask(Tier::Full, false, call, [4711, 0, 0, 0, 0, 0]), nr::SECCOMP_RET_ALLOW);
-        }
-        let priority = |which: u32, who| landlock(nr::SYS_setpriority, [which, who, 5, 0, 0, 0]);
-        assert_eq!(priority(nr::PRIO_PROCESS, 0), nr::SECCOMP_RET_ALLOW);
-        assert_eq!(priority(nr::PRIO_PROCESS, 4711), errno(nr::EPERM));
-        assert_eq!(priority(nr::PRIO_USER, 0), errno(nr::EPERM), "all processes of the user");
-    }
-}
+mod tests;

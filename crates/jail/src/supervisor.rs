@@ -15,16 +15,24 @@ use crate::attributes::{self, Granted};
 use crate::blueprint::Blueprint;
 use crate::caller::Caller;
 use crate::error::Failure;
+use crate::sockets::{self, Sockets};
 
 /// Answers the calls of every command that was started.
 pub(crate) struct Supervisor {
-    granted: Granted,
+    makers: Makers,
     listeners: Vec<Listener>,
+}
+
+/// Who makes the calls.
+struct Makers {
+    granted: Granted,
+    sockets: Option<Sockets>,
 }
 
 impl Supervisor {
     pub(crate) fn prepare(blueprint: &Blueprint) -> Result<Self, Failure> {
-        Ok(Self { granted: Granted::open(blueprint)?, listeners: Vec::new() })
+        let makers = Makers { granted: Granted::open(blueprint)?, sockets: Sockets::prepare(blueprint) };
+        Ok(Self { makers, listeners: Vec::new() })
     }
 
     /// Takes on a command by its filter's listener.
@@ -41,12 +49,12 @@ impl Supervisor {
     /// Answers one call of each command that has any, so that none waits for all those of another.
     pub(crate) fn answer(&mut self, events: &[PollFlags]) {
         let mut events = events.iter();
-        let Self { granted, listeners } = self;
+        let Self { makers, listeners } = self;
         listeners.retain(|listener| {
             let events = events.next().copied().unwrap_or(PollFlags::empty());
             // A listener that nobody is left to use, or that fails, is closed: whatever waits there fails.
             if events.contains(PollFlags::IN) {
-                answer_one(listener, granted).is_ok()
+                answer_one(listener, makers).is_ok()
             } else {
                 events.is_empty()
             }
@@ -54,9 +62,9 @@ impl Supervisor {
     }
 }
 
-fn answer_one(listener: &Listener, granted: &Granted) -> Result<(), Errno> {
+fn answer_one(listener: &Listener, makers: &Makers) -> Result<(), Errno> {
     let Some(notification) = listener.receive()? else { return Ok(()) };
-    let outcome = Caller::new(listener, &notification).and_then(|caller| make(&caller, granted));
+    let outcome = Caller::new(listener, &notification).and_then(|caller| makers.make(&caller));
     match listener.answer(&notification, outcome) {
         // Killed while it waited.
         Err(Errno::NOENT) => Ok(()),
@@ -64,10 +72,15 @@ fn answer_one(listener: &Listener, granted: &Granted) -> Result<(), Errno> {
     }
 }
 
-/// Each family of calls that `data/seccomp.toml` has supervised; a call of none is refused.
-fn make(caller: &Caller<'_>, granted: &Granted) -> Result<(), Errno> {
-    match attributes::reader(caller.call()) {
-        Some(read) => read(caller)?.make(caller, granted),
-        None => Err(Errno::PERM),
+impl Makers {
+    /// Each family of calls that `data/seccomp.toml` has supervised; a call of none is refused.
+    fn make(&self, caller: &Caller<'_>) -> Result<(), Errno> {
+        if let Some(read) = attributes::reader(caller.call()) {
+            return read(caller)?.make(caller, &self.granted);
+        }
+        match (sockets::reader(caller.call()), &self.sockets) {
+            (Some(read), Some(sockets)) => sockets.make(&read(caller)?, caller),
+            _ => Err(Errno::PERM),
+        }
     }
 }

@@ -69,6 +69,7 @@ impl Ground {
                 .collect(),
             nested_userns: false,
             private_bytes: 1 << 20,
+            wire: None,
             rlimits: Vec::new(),
             canary: Canary {
                 read: self.path("none/file"),

@@ -35,6 +35,7 @@ fn run(outside: &Path, pieces: Vec<Piece>, script: &str) -> (String, Ending) {
         access: vec![Grant { path: "/".into(), rights: Rights::Write }],
         nested_userns: false,
         private_bytes: 1 << 20,
+        wire: None,
         rlimits: Vec::new(),
         canary: Canary {
             read: outside.join("closed/canary"),

@@ -202,6 +202,7 @@ fn start(script: &str, limits: &Limits) -> (Jail, std::io::PipeReader) {
         access: vec![Grant { path: "/".into(), rights: Rights::Write }],
         nested_userns: false,
         private_bytes: 1 << 20,
+        wire: None,
         rlimits: limits.rlimits().to_vec(),
         canary: Canary {
             read: outside.path().join("canary"),

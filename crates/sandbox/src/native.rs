@@ -347,6 +347,7 @@ impl Run<'_> {
             access: view.access.clone(),
             nested_userns: policy.kernel.nested_userns,
             private_bytes: policy.limits.disk.map_or_else(default_private_bytes, |disk| disk.0),
+            wire: None,
             rlimits: limits.rlimits().to_vec(),
             canary,
         };

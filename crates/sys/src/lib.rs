@@ -19,7 +19,7 @@ pub use notify::{Listener, Notification, install_supervised_filter, read_memory}
 pub use process::{Usage, children_usage, close_all, close_all_but, close_on_exec_from};
 pub use rustix::io::Errno;
 pub use seccomp::{Instruction, install_filter, landlock_abi};
-pub use signal::{SignalFd, block_signals, restore_default_signals, signal_everybody};
+pub use signal::{Alarm, SignalFd, block_signals, restore_default_signals, signal_everybody};
 
 /// System call numbers and constants of the architecture this is compiled for, by their kernel names.
 #[expect(non_upper_case_globals, missing_docs, reason = "the kernel's own names")]

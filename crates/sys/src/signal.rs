@@ -1,5 +1,6 @@
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -83,6 +84,57 @@ pub fn signal_everybody(signal: Signal) -> Result<(), Errno> {
     }
     // SAFETY: sending a signal touches no memory of this process.
     if unsafe { libc::kill(-1, signal.as_raw()) } == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+/// Bounds how long calls of this process block, by `SIGALRM`: what blocks for longer fails with `EINTR`. See
+/// `setitimer(2)`.
+#[derive(Debug)]
+pub struct Alarm(());
+
+impl Alarm {
+    /// Takes over `SIGALRM` for the whole process, which must have one thread only, until the next `execve`.
+    ///
+    /// No safe crate has this: handlers are installed by unsafe code everywhere, since they interrupt any other.
+    pub fn new() -> Self {
+        extern "C" fn nothing(_: libc::c_int) {}
+        // SAFETY: all-zero is a valid `sigaction`: without SA_RESTART, so that calls are interrupted.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        let alarm = set_of(&[Signal::ALARM]);
+        // SAFETY: the handler does nothing, so it may run at any moment; both structures are initialised.
+        unsafe {
+            libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut());
+            libc::sigprocmask(libc::SIG_UNBLOCK, &raw const alarm, std::ptr::null_mut());
+        }
+        Self(())
+    }
+
+    /// Does `work`, whose calls are interrupted once it took `time`, and again and again after that: one alarm could
+    /// come just before a call that then blocks for good.
+    pub fn limit<T>(&self, time: Duration, work: impl FnOnce() -> T) -> T {
+        set_timer(time);
+        let done = work();
+        set_timer(Duration::ZERO);
+        done
+    }
+}
+
+impl Default for Alarm {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Zero stops it.
+fn set_timer(period: Duration) {
+    let period = libc::timeval {
+        tv_sec: period.as_secs() as _,
+        tv_usec: libc::suseconds_t::from(period.subsec_micros()),
+    };
+    let timer = libc::itimerval { it_interval: period, it_value: period };
+    // SAFETY: `timer` is initialised, and the old one is not asked for.
+    let done = unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
+    debug_assert_eq!(done, 0, "fails only for values that are no time");
 }
 
 fn set_of(signals: &[Signal]) -> libc::sigset_t {
