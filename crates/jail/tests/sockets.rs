@@ -153,6 +153,7 @@ fn inside(what: &str, root: &Path, port: u16) {
         "refused" => refused(port),
         "publish" => publish(port),
         "full" => full(root),
+        "gone" => assert_eq!(connect_to(&tcp(), "192.0.2.1:1"), Err(Errno::CONNREFUSED)),
         "race" => race(),
         "many" => many(),
         other => panic!("{other}"),
@@ -364,6 +365,15 @@ fn a_gateway_that_takes_nothing_holds_nobody_up() {
     assert!(begun.elapsed() < Duration::from_secs(2));
 }
 
+fn without_a_gateway_there_is_no_connection() {
+    let ground = Ground::new();
+    let jail = ground.raise();
+    rustix::net::shutdown(&ground.relay, rustix::net::Shutdown::Both).unwrap();
+    let mut output = String::new();
+    ground.inside(&jail, "gone").read_to_string(&mut output).unwrap();
+    assert_eq!(output, "done\n");
+}
+
 fn what_is_written_before_the_preface_spoils_the_connection_only() {
     let (output, prefaces) = Ground::new().run("race");
     let (good, _) = output.split_once('\n').unwrap();
@@ -388,6 +398,7 @@ const TESTS: &[(&str, fn())] = &[
     ("no_other_socket_and_no_other_way_to_connect", no_other_socket_and_no_other_way_to_connect),
     ("a_published_port_is_reached_from_this_machine", a_published_port_is_reached_from_this_machine),
     ("a_gateway_that_takes_nothing_holds_nobody_up", a_gateway_that_takes_nothing_holds_nobody_up),
+    ("without_a_gateway_there_is_no_connection", without_a_gateway_there_is_no_connection),
     (
         "what_is_written_before_the_preface_spoils_the_connection_only",
         what_is_written_before_the_preface_spoils_the_connection_only,
