@@ -16,6 +16,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::error::Failure;
+use crate::network::End;
 
 /// What the keeper asks of init.
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,6 +50,8 @@ pub struct Terminal {
 /// What init tells the keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
+    /// Sockets of the sandbox's network come along, these. Comes before the next, as often as it takes.
+    Wired(Vec<End>),
     /// The boundary stands and the canary failed.
     Ready(Enforced),
     /// A step failed: nothing runs.
@@ -85,7 +88,8 @@ pub(crate) struct Channel(OwnedFd);
 
 /// More than this is no message of ours. Arguments and environment are bounded by the kernel at about 2 MiB.
 const LIMIT: usize = 8 << 20;
-const MOST_DESCRIPTORS: usize = 4;
+/// With one message.
+pub(crate) const MOST_DESCRIPTORS: usize = 16;
 
 impl Channel {
     /// Both ends.
@@ -164,6 +168,18 @@ impl Channel {
             }
         }
         Ok(())
+    }
+}
+
+impl From<OwnedFd> for Channel {
+    fn from(socket: OwnedFd) -> Self {
+        Self(socket)
+    }
+}
+
+impl From<Channel> for OwnedFd {
+    fn from(channel: Channel) -> Self {
+        channel.0
     }
 }
 

@@ -19,6 +19,9 @@ pub enum JailError {
     /// Init is gone or said something that makes no sense.
     #[error("the sandbox ended while it was being used")]
     Gone,
+    /// The sandbox has no network of its own to connect into.
+    #[error("the sandbox has no network")]
+    NoNetwork,
     /// The policy asks for something that this tier cannot enforce.
     #[error("the {tier} tier cannot {what}")]
     Tier {
@@ -47,6 +50,13 @@ impl JailError {
             Self::Limit { .. } => {
                 "to go on without it, write `strict = false` under `[limits]` in your own policy, ~/.config/redoma/policy.toml".into()
             }
+            Self::Step(failure) if failure.step == Step::Redirect => {
+                "load the kernel's modules with `sudo modprobe -a nf_tables nft_chain_nat nft_redir`, or go without a network: `--net none`".into()
+            }
+            Self::Step(failure) if failure.step == Step::Listen && failure.errno() == Errno::ADDRINUSE => {
+                "two ports of the policy's network are the same: choose another one".into()
+            }
+            Self::NoNetwork => "publish no port, or give the sandbox a network (`--net ask`)".into(),
             Self::Step(failure) if failure.errno() == Errno::NOENT && failure.path.is_some() => {
                 "it was there a moment ago: run the command again".into()
             }
@@ -112,6 +122,9 @@ pub enum Step {
     Place,
     Create,
     Loopback,
+    Route,
+    Listen,
+    Redirect,
     Rlimit,
     ForbidNested,
     ShareWatches,
@@ -126,6 +139,7 @@ pub enum Step {
     Stdio,
     Folder,
     Program,
+    Dial,
 }
 
 impl Step {
@@ -141,6 +155,9 @@ impl Step {
             Self::Place => "mount",
             Self::Create => "create a mount point for",
             Self::Loopback => "bring up the loopback interface",
+            Self::Route => "route all addresses to the gateway",
+            Self::Listen => "open the gateway's socket inside",
+            Self::Redirect => "redirect connections to the gateway (nf_tables)",
             Self::Rlimit => "set a resource limit",
             Self::ShareWatches => "limit the watches of commands",
             Self::ForbidNested => "forbid nested user namespaces",
@@ -155,6 +172,7 @@ impl Step {
             Self::Stdio => "connect standard input and output",
             Self::Folder => "enter the working folder",
             Self::Program => "run",
+            Self::Dial => "connect into the sandbox to",
         }
     }
 }

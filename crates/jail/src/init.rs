@@ -16,9 +16,10 @@ use crate::channel::{Channel, Ending, Enforced, ExecRequest, Report, Request};
 use crate::child::in_child;
 use crate::confine::{self, Confinement};
 use crate::error::{Failure, InStep, Step};
+use crate::network::{self, Door, Network};
 use crate::spawn::{Spawned, replace_standard_streams, spawn};
 use crate::supervisor::Supervisor;
-use crate::{canary, loopback, reap, root};
+use crate::{canary, reap, root};
 use redoma_policy::Tier;
 
 /// The life of init, from the fork to its end.
@@ -41,6 +42,8 @@ struct Init {
     children: SignalFd,
     confinement: Confinement,
     supervisor: Option<Supervisor>,
+    /// Where the keeper asks for connections to what listens inside (full tier).
+    door: Option<Door>,
     command: Option<Running>,
 }
 
@@ -52,6 +55,20 @@ struct Raised {
     supervisor: Option<Supervisor>,
     /// The user and the mount namespace (full tier).
     namespaces: Vec<OwnedFd>,
+    /// What is to be given to the gateway (full tier).
+    network: Option<Network>,
+}
+
+/// What init was woken by.
+struct Events {
+    /// The keeper asks something.
+    channel: PollFlags,
+    /// A child ended or was stopped.
+    children: PollFlags,
+    /// A connection into the sandbox is wanted.
+    door: PollFlags,
+    /// Which commands wait for an answer to a call.
+    calls: Vec<PollFlags>,
 }
 
 /// Init's own exit codes say nothing to users: by then the keeper knows the reason.
@@ -62,11 +79,21 @@ impl Init {
         // What the caller has open, such as folders of the host, must not be within reach of what starts here.
         let raised = channel.close_all_others().step(Step::Guard).and_then(|()| Self::build(blueprint));
         match raised {
-            Ok(Raised { children, confinement, supervisor, namespaces }) => {
+            Ok(Raised { children, confinement, supervisor, namespaces, network }) => {
+                let door =
+                    network.map(|network| network.give(&channel)).transpose().map_err(|_| NOT_RAISED)?;
                 let enforced = Enforced { landlock_abi: confine::enforced_abi(blueprint) };
                 let namespaces: Vec<_> = namespaces.iter().map(AsFd::as_fd).collect();
                 channel.send(&Report::Ready(enforced), &namespaces).map_err(|_| NOT_RAISED)?;
-                Ok(Self { tier: blueprint.tier, channel, children, confinement, supervisor, command: None })
+                Ok(Self {
+                    tier: blueprint.tier,
+                    channel,
+                    children,
+                    confinement,
+                    supervisor,
+                    door,
+                    command: None,
+                })
             }
             Err(failure) => {
                 let _ = channel.send(&Report::Failed(failure), &[]);
@@ -78,6 +105,7 @@ impl Init {
     /// The order matters; each step needs what the later ones take away.
     fn build(blueprint: &Blueprint) -> Result<Raised, Failure> {
         let mut namespaces = Vec::new();
+        let mut network = None;
         // 1. The keeper's death is ours, and the keeper's terminal is not.
         guard(blueprint.tier).step(Step::Guard)?;
         let children = SignalFd::new(&[Signal::CHILD]).step(Step::Guard)?;
@@ -90,8 +118,8 @@ impl Init {
             rustix::process::umask(mask);
             // For the keeper: nobody can open them once init is closed to others.
             namespaces = own_namespaces().step(Step::EnterRoot)?;
-            // 4. The network: loopback, and nothing to route to.
-            loopback::bring_up().step(Step::Loopback)?;
+            // 4. The network: loopback, and the gateway behind it or nothing.
+            network = network::raise(blueprint.wire.as_ref())?;
         }
         // 5. Limits, then everything that only ever narrows.
         confine::set_rlimits(&blueprint.rlimits)?;
@@ -105,6 +133,7 @@ impl Init {
                 rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).step(Step::Guard)?;
                 // 6. Proof.
                 canary::sing(&blueprint.canary)?;
+                network.as_ref().map(Network::open).transpose()?;
                 None
             }
             Tier::Landlock => {
@@ -114,32 +143,38 @@ impl Init {
                 Some(Supervisor::prepare(blueprint)?)
             }
         };
-        Ok(Raised { children, confinement, supervisor, namespaces })
+        Ok(Raised { children, confinement, supervisor, namespaces, network })
     }
 
     fn serve(mut self) -> ! {
         loop {
-            let Ok((asked, reaped, calls)) = self.wait() else { continue };
-            if !reaped.is_empty() {
+            let Ok(events) = self.wait() else { continue };
+            if !events.children.is_empty() {
                 self.reap();
             }
             if let Some(supervisor) = &mut self.supervisor {
-                supervisor.answer(&calls);
+                supervisor.answer(&events.calls);
             }
-            if !asked.is_empty() && self.answer().is_err() {
+            if !events.door.is_empty() {
+                self.door = self.door.take().filter(|door| door.answer().is_ok());
+            }
+            if !events.channel.is_empty() && self.answer().is_err() {
                 self.end();
             }
         }
     }
 
-    /// Whether the keeper asks something, whether a child ended, and which commands wait for an answer to a call.
-    fn wait(&self) -> Result<(PollFlags, PollFlags, Vec<PollFlags>), Errno> {
+    fn wait(&self) -> Result<Events, Errno> {
         let own = [PollFd::new(&self.channel, PollFlags::IN), PollFd::new(&self.children, PollFlags::IN)];
+        let door = self.door.iter().map(|door| PollFd::new(door, PollFlags::IN));
         let calls = self.supervisor.iter().flat_map(Supervisor::poll_fds);
-        let mut fds: Vec<_> = own.into_iter().chain(calls).collect();
+        let mut fds: Vec<_> = own.into_iter().chain(door).chain(calls).collect();
         rustix::event::poll(&mut fds, None)?;
-        let calls = fds[2..].iter().map(PollFd::revents).collect();
-        Ok((fds[0].revents(), fds[1].revents(), calls))
+        let mut events = fds.iter().map(PollFd::revents);
+        let mut next = || events.next().unwrap_or(PollFlags::empty());
+        let (channel, children) = (next(), next());
+        let door = if self.door.is_some() { next() } else { PollFlags::empty() };
+        Ok(Events { channel, children, door, calls: events.collect() })
     }
 
     /// An error means that the keeper is gone.

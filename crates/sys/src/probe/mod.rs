@@ -12,6 +12,7 @@ mod attributes;
 mod birth;
 mod inert;
 mod object;
+mod option;
 mod reach;
 
 use rustix::io::Errno;
@@ -27,6 +28,7 @@ pub use object::{
     FileHandle, HighBits, TerminalRequest, file_handle, open_by_handle, push_input, socket_high_bits,
     terminal_request,
 };
+pub use option::{Detour, set_detour};
 pub use reach::{
     Reach, SharedMemory, limit_open_files, reach, read_process_memory, set_signal_owner, write_process_memory,
 };
