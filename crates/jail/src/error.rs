@@ -192,3 +192,15 @@ impl<T> InStep<T> for Result<T, Errno> {
         self.map_err(|errno| Failure::at(step, path, errno))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_redirection_is_told_apart_from_a_path_that_is_gone() {
+        let error = JailError::from(Failure::new(Step::Redirect, Errno::NOENT));
+        assert!(error.to_string().starts_with("cannot redirect connections to the gateway"), "{error}");
+        assert!(error.hint().contains("modprobe -a nf_tables"), "{}", error.hint());
+    }
+}

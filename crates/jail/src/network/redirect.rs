@@ -9,9 +9,6 @@
 //!         meta nfproto ipv4 meta l4proto tcp ip daddr != 127.0.0.0/8 redirect to :CAPTURE
 //!         meta nfproto ipv6 meta l4proto tcp ip6 daddr != ::1 redirect to :CAPTURE
 //!     }
-//!     chain postrouting {
-//!         type nat hook postrouting priority 100
-//!     }
 //! }
 //! ```
 //!
@@ -19,8 +16,8 @@
 //! was asked for (`SO_ORIGINAL_DST`). Names are asked for on port 53 of any address, loopback included, by UDP and by
 //! TCP, as RFC 7766 has it. Every other datagram finds nobody and is refused by the kernel at once.
 //!
-//! The empty chain has the kernel choose another source port where two connections, different by their destinations only,
-//! would be one after the redirection; without it the second waits until the first is gone.
+//! Where two connections, different by their destinations only, would be one after the redirection, the kernel gives the
+//! second another source port on the way.
 
 use std::net::Ipv6Addr;
 
@@ -35,7 +32,6 @@ pub(super) const DNS: u16 = 53;
 
 const TABLE: &str = "redoma";
 const OUTPUT: &str = "output";
-const POSTROUTING: &str = "postrouting";
 
 /// Redirects all TCP to this port, and all questions for names to port 53.
 ///
@@ -44,10 +40,12 @@ pub(super) fn redirect_to(capture: u16) -> Result<(), Failure> {
     let mut request = Request::default();
     frame(&mut request, nr::NFNL_MSG_BATCH_BEGIN);
     add(&mut request, nr::NFT_MSG_NEWTABLE, 0, |body| body.text(attribute::TABLE_NAME, TABLE));
-    chain(&mut request, OUTPUT, nr::NF_INET_LOCAL_OUT, -100);
-    chain(&mut request, POSTROUTING, nr::NF_INET_POST_ROUTING, 100);
-    for rule in rules(capture) {
-        rule.append_to(&mut request);
+    add(&mut request, nr::NFT_MSG_NEWCHAIN, 0, output);
+    let rules = rules(capture);
+    for (place, rule) in rules.iter().enumerate() {
+        // The last one answers for all: the end of the transaction cannot in kernels before 6.10.
+        let flags = if place + 1 == rules.len() { nr::NLM_F_ACK } else { 0 };
+        rule.append_to(&mut request, flags);
     }
     frame(&mut request, nr::NFNL_MSG_BATCH_END);
     request.send(Some(netlink::NETFILTER)).and_then(|answers| answers.all()).step(Step::Redirect)
@@ -124,22 +122,21 @@ fn add(request: &mut Request, kind: i32, flags: i32, fill: impl FnOnce(&mut Body
     });
 }
 
-fn chain(request: &mut Request, name: &str, hook: i32, priority: i32) {
-    add(request, nr::NFT_MSG_NEWCHAIN, 0, |body| {
-        body.text(attribute::CHAIN_TABLE, TABLE);
-        body.text(attribute::CHAIN_NAME, name);
-        body.nest(attribute::CHAIN_HOOK, |body| {
-            body.number(attribute::HOOK_NUMBER, hook as u32);
-            body.number(attribute::HOOK_PRIORITY, priority as u32);
-        });
-        body.text(attribute::CHAIN_TYPE, "nat");
+/// The chain for what is made on this machine, at the priority of address translation.
+fn output(body: &mut Body<'_>) {
+    const PRIORITY: i32 = -100;
+    body.text(attribute::CHAIN_TABLE, TABLE);
+    body.text(attribute::CHAIN_NAME, OUTPUT);
+    body.nest(attribute::CHAIN_HOOK, |body| {
+        body.number(attribute::HOOK_NUMBER, nr::NF_INET_LOCAL_OUT as u32);
+        body.number(attribute::HOOK_PRIORITY, PRIORITY as u32);
     });
+    body.text(attribute::CHAIN_TYPE, "nat");
 }
 
 impl Rule {
-    /// Each asks to be acknowledged: the end of the transaction cannot in kernels before 6.10.
-    fn append_to(&self, request: &mut Request) {
-        add(request, nr::NFT_MSG_NEWRULE, nr::NLM_F_APPEND | nr::NLM_F_ACK, |body| {
+    fn append_to(&self, request: &mut Request, flags: i32) {
+        add(request, nr::NFT_MSG_NEWRULE, nr::NLM_F_APPEND | flags, |body| {
             body.text(attribute::RULE_TABLE, TABLE);
             body.text(attribute::RULE_CHAIN, OUTPUT);
             body.nest(attribute::RULE_EXPRESSIONS, |body| {

@@ -18,7 +18,7 @@ pub(crate) fn run(what: &str) {
         ("connect", _) => DESTINATIONS.iter().for_each(|to| expect(tell(to), &format!("tcp {to}"))),
         ("talk", to) => expect(tell(to), &format!("tcp {to}")),
         ("loopback", _) => loopback(),
-        ("names", _) => NAME_SERVERS.iter().for_each(|server| ask(server)),
+        ("names", _) => names(),
         ("datagrams", _) => datagrams(),
         ("ports", _) => ports(),
         ("options", _) => options(),
@@ -120,10 +120,18 @@ pub(crate) const NAME_SERVERS: &[&str] = &[
     "[::1]:53",
 ];
 
+/// Each with a socket of its own, then all of a family with one, as some resolvers do.
+fn names() {
+    let sockets = ["0.0.0.0:0", "[::]:0"].map(|own| UdpSocket::bind(own).unwrap());
+    for server in NAME_SERVERS {
+        ask(&bound_like(server), server);
+        ask(&sockets[usize::from(server.starts_with('['))], server);
+    }
+}
+
 /// The answer comes from where the question went.
-fn ask(server: &str) {
-    let server: SocketAddr = server.parse().unwrap();
-    let socket = bound_like(&server.to_string());
+fn ask(socket: &UdpSocket, server: &str) {
+    let server = address(server);
     socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let question = server.to_string();
     socket.send_to(question.as_bytes(), server).unwrap();
