@@ -7,6 +7,7 @@
 #![allow(dead_code, unused_imports, reason = "modules land before what joins them")]
 
 mod approve;
+mod dial;
 mod dns;
 mod flow;
 mod reason;
