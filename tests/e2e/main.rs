@@ -14,6 +14,7 @@ mod cli;
 mod environment;
 mod exit_codes;
 mod files;
+mod gateway;
 mod git;
 mod git_planted;
 mod lifetime;

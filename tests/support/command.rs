@@ -40,6 +40,8 @@ impl Tier {
 #[derive(Debug, Clone)]
 pub struct Redoma {
     folder: PathBuf,
+    /// A program that enters somewhere before it becomes `redoma`, with its arguments.
+    within: Vec<OsString>,
     arguments: Vec<OsString>,
     command: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
@@ -58,6 +60,7 @@ impl Redoma {
         ];
         Self {
             folder: folder.to_owned(),
+            within: Vec::new(),
             arguments: args.into_iter().map(OsString::from).collect(),
             command: Vec::new(),
             environment: environment.into_iter().map(|(name, value)| (name.into(), value)).collect(),
@@ -125,10 +128,22 @@ impl Redoma {
         self.option("--read", toolchain).env("PATH", path)
     }
 
+    /// Where it is called.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Called by this program, which becomes what its arguments say.
+    pub(crate) fn within(self, program: Vec<OsString>) -> Self {
+        Self { within: program, ..self }
+    }
+
     /// As a [`Command`], for what this builder lacks.
     #[must_use]
     pub fn build(&self) -> Command {
-        let mut command = Command::new(redoma());
+        let mut words = self.within.iter().cloned().chain([redoma().into_os_string()]);
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words);
         self.fill(&mut command);
         command
     }
@@ -182,7 +197,7 @@ impl Redoma {
     pub fn terminal(self) -> Terminal {
         // setsid(1) makes the session and takes the terminal; that needs unsafe code from here.
         let mut command = Command::new("setsid");
-        command.arg("--ctty").arg(redoma());
+        command.arg("--ctty").args(&self.within).arg(redoma());
         self.fill(&mut command);
         Terminal::start(command)
     }

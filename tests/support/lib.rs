@@ -14,6 +14,7 @@ mod process;
 mod project;
 mod requires;
 mod terminal;
+mod world;
 
 pub use binary::{redoma, toolchain};
 pub use command::{Held, Ran, Redoma, Running, Tier};
@@ -22,6 +23,7 @@ pub use process::{alive, descendants, wait_gone};
 pub use project::Project;
 pub use requires::{available, available_tool, skip};
 pub use terminal::Terminal;
+pub use world::World;
 
 /// Longest time anything in a test may take before it is killed and the test fails.
 pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);

@@ -11,6 +11,12 @@ use crate::Error;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Digest([u8; 32]);
 
+impl From<blake3::Hash> for Digest {
+    fn from(hash: blake3::Hash) -> Self {
+        Self(*hash.as_bytes())
+    }
+}
+
 impl Digest {
     /// The number of hexadecimal digits in the written form.
     pub const HEX_LEN: usize = 64;

@@ -47,7 +47,7 @@ pub(crate) enum DialError {
         source: io::Error,
     },
     /// Every address was refused.
-    #[error("{host} leads to {address}, which is {problem}")]
+    #[error("{host} is at {address}: {problem}")]
     Address { host: String, address: IpAddr, problem: String },
     /// Nobody answered.
     #[error("{host} could not be reached: {source}")]
@@ -155,12 +155,31 @@ impl DialError {
 impl Resolve for HostResolver {
     fn resolve(&self, name: String) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> {
         Box::pin(async move {
-            // The dot keeps the host's search domains out: what is resolved is the name that was decided on.
+            let hosts = tokio::task::spawn_blocking(|| std::fs::read_to_string(HOSTS)).await?;
+            let listed = listed(&name, &hosts.unwrap_or_default());
+            if !listed.is_empty() {
+                return Ok(listed);
+            }
+            // The dot keeps the host's search domains out: what is resolved is the name that was decided on. It also
+            // keeps the C library from its own look at the file above.
             let name = if name.contains('.') { format!("{name}.") } else { name };
             let found = tokio::net::lookup_host((name, 0)).await?;
             Ok(found.map(|address| address.ip()).collect())
         })
     }
+}
+
+const HOSTS: &str = "/etc/hosts";
+
+/// The addresses of a name in `hosts(5)`.
+fn listed(name: &str, hosts: &str) -> Vec<IpAddr> {
+    let lines = hosts.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let address = |line: &str| {
+        let mut words = line.split_whitespace();
+        let address = words.next()?.parse().ok()?;
+        words.any(|word| word.eq_ignore_ascii_case(name)).then_some(address)
+    };
+    lines.filter_map(address).collect()
 }
 
 #[cfg(test)]
@@ -213,7 +232,7 @@ mod tests {
         };
         let error = dialer.dial(&target("a.example", port), &permit).await.unwrap_err();
         assert_eq!(error.reason(), Reason::PrivateAddress);
-        assert_eq!(error.to_string(), "a.example leads to 10.0.0.1, which is private");
+        assert_eq!(error.to_string(), "a.example is at 10.0.0.1: private");
     }
 
     #[tokio::test]
@@ -225,6 +244,14 @@ mod tests {
         };
         assert!(dialer.dial(&target("a.example", port), &permit).await.is_ok());
         assert!(dialer.dial(&target("a.example", port), &permit).await.is_err());
+    }
+
+    #[test]
+    fn names_of_the_hosts_file_are_known() {
+        let hosts = "127.0.0.1 localhost # a.example\n10.0.0.1\tA.example b\n::1 a.example\nx a.example\n";
+        let addresses: Vec<IpAddr> = vec!["10.0.0.1".parse().unwrap(), "::1".parse().unwrap()];
+        assert_eq!(listed("a.example", hosts), addresses);
+        assert_eq!(listed("c.example", hosts), [] as [IpAddr; 0]);
     }
 
     #[tokio::test]

@@ -54,6 +54,16 @@ struct State {
 
 // === impl Target ===
 
+impl Target {
+    /// The host as it stands in a URL.
+    pub(crate) fn host_in_url(&self) -> String {
+        match &self.host {
+            Host::Address(IpAddr::V6(address)) => format!("[{address}]"),
+            host => host.to_string(),
+        }
+    }
+}
+
 impl std::fmt::Display for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.host {

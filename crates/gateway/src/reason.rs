@@ -27,6 +27,8 @@ pub enum Reason {
     Pinned,
     /// It speaks neither TLS nor HTTP, so that there is nothing to look into.
     NotTls,
+    /// The rule is for HTTP, and it is something else.
+    NotHttp,
     /// It is no valid message of its protocol.
     Malformed,
     /// The rule does not let this method through.
@@ -63,6 +65,7 @@ impl Reason {
             Self::EncryptedHello => "encrypted-hello",
             Self::Pinned => "pinned",
             Self::NotTls => "not-tls",
+            Self::NotHttp => "not-http",
             Self::Malformed => "malformed",
             Self::Method => "method",
             Self::Path => "path",
@@ -72,6 +75,35 @@ impl Reason {
             Self::ApprovalTimeout => "approval-timeout",
             Self::UpstreamFailed => "upstream-failed",
             Self::Internal => "internal-error",
+        }
+    }
+}
+
+impl Reason {
+    /// The same for those who read it once.
+    pub(crate) fn in_words(self) -> &'static str {
+        match self {
+            Self::Policy => "a rule says so",
+            Self::DefaultAllow => "the default allows it",
+            Self::Approved => "a person approved it",
+            Self::NotListed => "no rule allows the host",
+            Self::PrivateAddress => "it leads to an address that is not public",
+            Self::MalformedHost => "it is no well-formed host",
+            Self::SniMismatch => "TLS asks for another host",
+            Self::HostMismatch => "the request names another host",
+            Self::EncryptedHello => "the name of the server is encrypted",
+            Self::Pinned => "the client takes no certificate but the server's own",
+            Self::NotTls => "there is nothing to look into",
+            Self::NotHttp => "the rule is for HTTP",
+            Self::Malformed => "it is malformed",
+            Self::Method => "the rule does not let this method through",
+            Self::Path => "the rule does not let this path through",
+            Self::Budget => "more was sent than the rule lets through",
+            Self::SecretDetected => "a secret was on its way to where it does not belong",
+            Self::ApprovalDenied => "a person said no",
+            Self::ApprovalTimeout => "nobody answered in time",
+            Self::UpstreamFailed => "the server could not be reached",
+            Self::Internal => "the gateway failed",
         }
     }
 }

@@ -100,7 +100,7 @@ impl Channel {
 
     /// Closes everything else that this process was forked with.
     pub(crate) fn close_all_others(&self) -> Result<(), Errno> {
-        redoma_sys::close_all_but(&self.0)
+        redoma_sys::close_all_but(&[self.0.as_fd()])
     }
 
     /// Sends one message.

@@ -1,6 +1,6 @@
 //! Doing something in a child process and bringing back how it went.
 
-use redoma_sys::{Cloned, Errno, Namespaces};
+use redoma_sys::{Cloned, Errno, Namespaces, NoReturn};
 use rustix::process::WaitOptions;
 
 use crate::error::{Failure, InStep, Step};
@@ -13,6 +13,7 @@ pub(crate) fn in_child(
     let (told, tell) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).step(Step::Fork)?;
     match redoma_sys::clone_process(namespaces).step(Step::Fork)? {
         Cloned::Child => {
+            let _never = NoReturn;
             let outcome = attempt();
             let _ = rustix::io::write(&tell, &postcard::to_allocvec(&outcome).unwrap_or_default());
             redoma_sys::exit_now(0)

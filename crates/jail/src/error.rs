@@ -19,9 +19,6 @@ pub enum JailError {
     /// Init is gone or said something that makes no sense.
     #[error("the sandbox ended while it was being used")]
     Gone,
-    /// The sandbox has no network of its own to connect into.
-    #[error("the sandbox has no network")]
-    NoNetwork,
     /// The policy asks for something that this tier cannot enforce.
     #[error("the {tier} tier cannot {what}")]
     Tier {
@@ -56,7 +53,6 @@ impl JailError {
             Self::Step(failure) if failure.step == Step::Listen && failure.errno() == Errno::ADDRINUSE => {
                 "two ports of the policy's network are the same: choose another one".into()
             }
-            Self::NoNetwork => "publish no port, or give the sandbox a network (`--net ask`)".into(),
             Self::Step(failure) if failure.errno() == Errno::NOENT && failure.path.is_some() => {
                 "it was there a moment ago: run the command again".into()
             }

@@ -24,6 +24,7 @@ use redoma_policy::Tier;
 
 /// The life of init, from the fork to its end.
 pub(crate) fn run(blueprint: &Blueprint, channel: Channel) -> ! {
+    let _never = redoma_sys::NoReturn;
     match Init::raise(blueprint, channel) {
         Ok(init) => init.serve(),
         Err(code) => redoma_sys::exit_now(code),

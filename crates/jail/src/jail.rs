@@ -1,5 +1,4 @@
 use std::ffi::OsString;
-use std::num::NonZeroU16;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -11,7 +10,7 @@ use crate::blueprint::{Blueprint, Piece};
 use crate::channel::{Channel, Ending, Enforced, ExecRequest, Report, Request, Terminal};
 use crate::child::in_child;
 use crate::error::{InStep, JailError, Step};
-use crate::network::{Arriving, Dial, Dialled, Wires};
+use crate::network::{Arriving, Wires};
 use crate::{init, root};
 use redoma_policy::Tier;
 
@@ -25,8 +24,6 @@ pub struct Jail {
     /// The user and the mount namespace (full tier).
     namespaces: Vec<OwnedFd>,
     wires: Option<Wires>,
-    /// Where init is asked for connections into the sandbox, if it has a network.
-    door: Option<Channel>,
     ended: bool,
 }
 
@@ -91,7 +88,6 @@ impl Jail {
                 tier: blueprint.tier,
                 namespaces: Vec::new(),
                 wires: None,
-                door: None,
                 ended: false,
             })),
         }
@@ -170,21 +166,6 @@ impl Jail {
         self.wires.take()
     }
 
-    /// A TCP socket inside, connected to `port` on the sandbox's loopback: the IPv4 address, or the IPv6 one if nobody
-    /// listens there. It is non-blocking, and not yet connected where whoever listens is slow to take connections.
-    ///
-    /// # Errors
-    /// [`JailError::NoNetwork`] without a [`Wire::Namespace`](crate::Wire::Namespace); [`JailError::Step`] when nobody
-    /// listens; [`JailError::Channel`] when init is gone.
-    pub fn dial(&self, port: NonZeroU16) -> Result<OwnedFd, JailError> {
-        let door = self.door.as_ref().ok_or(JailError::NoNetwork)?;
-        door.send(&Dial(port.get()), &[]).map_err(JailError::Channel)?;
-        let (dialled, socket) =
-            door.receive::<Dialled>().map_err(JailError::Channel)?.ok_or(JailError::Gone)?;
-        dialled?;
-        socket.into_iter().next().ok_or(JailError::Gone)
-    }
-
     /// Init's process id outside.
     pub fn pid(&self) -> Pid {
         self.pid
@@ -232,7 +213,7 @@ impl Raising {
                 }
                 Some((Report::Ready(enforced), namespaces)) => {
                     self.0.namespaces = namespaces;
-                    (self.0.wires, self.0.door) = arriving.sort().map_err(JailError::Channel)?.unzip();
+                    self.0.wires = arriving.sort().map_err(JailError::Channel)?;
                     return Ok((self.0, enforced));
                 }
                 Some((Report::Failed(failure), _)) => return Err(failure.into()),

@@ -30,7 +30,7 @@ pub use channel::{Ending, Enforced, Terminal};
 pub use error::{Failure, JailError, Step};
 pub use identity::Identity;
 pub use jail::{Event, Exec, Jail, Raising, Running};
-pub use network::Wires;
+pub use network::{Entrance, Sockets, Wires};
 pub use preface::{Preface, Token};
 pub use probe::{LANDLOCK_TIER_ABI, Missing, Probes, fingerprint, landlock_abi};
 pub use redoma_policy::Tier;

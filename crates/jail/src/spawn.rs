@@ -51,6 +51,7 @@ pub(crate) fn spawn(
     let streams = streams(request, given, terminal.as_ref())?;
     let (told, tell) = Channel::pair().step(Step::Fork)?;
     let Some(child) = redoma_sys::fork().step(Step::Fork)? else {
+        let _never = redoma_sys::NoReturn;
         let failure = command.become_it(&streams, terminal.as_ref(), confinement, &tell);
         // Who listens is init; without it there is nobody left to tell.
         let _ = tell.send(&Word::Failed(failure), &[]);

@@ -308,7 +308,9 @@ fn many() {
     const TIMES: u32 = 2000;
     let begun = Instant::now();
     for _ in 0..TIMES {
-        drop(TcpStream::connect("192.0.2.1:443").unwrap());
+        // The relay answers once it has told of it.
+        let mut answer = String::new();
+        BufReader::new(TcpStream::connect("192.0.2.1:443").unwrap()).read_line(&mut answer).unwrap();
     }
     println!("{} connections a second", f64::from(TIMES) / begun.elapsed().as_secs_f64());
 }

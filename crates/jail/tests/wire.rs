@@ -224,10 +224,10 @@ fn two_ports_that_are_one_are_named() {
 
 fn what_listens_inside_is_dialled() {
     let ground = Ground::new();
-    let (jail, _wires) = ground.raise();
+    let (jail, wires) = ground.raise();
     let mut output = BufReader::new(start(&jail, &[], "serve")).lines();
     assert_eq!(output.next().unwrap().unwrap(), "listening");
-    let dial = |port| jail.dial(NonZeroU16::new(port).unwrap());
+    let dial = |port| wires.entrance.dial(NonZeroU16::new(port).unwrap());
     for port in [inside::V4_ONLY, inside::V6_ONLY] {
         assert_eq!(greeting(dial(port).unwrap()), format!("from {port}\n"));
     }
@@ -261,22 +261,21 @@ fn without_a_network_there_are_no_wires() {
     ground.blueprint.wire = None;
     let (mut jail, _) = Jail::start(&ground.blueprint).unwrap().ready().unwrap();
     assert!(jail.take_wires().is_none());
-    assert!(matches!(jail.dial(NonZeroU16::MIN), Err(JailError::NoNetwork)));
     let mut output = String::new();
     start(&jail, &[], "none").read_to_string(&mut output).unwrap();
     expect_end(&jail, &output);
 }
 
 fn whose_a_connection_is_can_be_asked() {
-    let (jail, wires) = Ground::new().raise();
+    let (jail, mut wires) = Ground::new().raise();
     let mut output = BufReader::new(start(&jail, &[], "inode")).lines();
     for listener in &wires.capture {
         let inode = output.next().unwrap().unwrap().parse().unwrap();
         let (_stream, peer, destination) = gateway::accept_with_destination(listener);
-        assert_eq!(gateway::inode(&wires.diag, peer, destination), Ok(inode));
+        assert_eq!(wires.sockets.inode(peer, destination), Ok(inode));
     }
     let nobody = "192.0.2.99:9".parse().unwrap();
-    assert_eq!(gateway::inode(&wires.diag, nobody, nobody), Err(Errno::NOENT));
+    assert_eq!(wires.sockets.inode(nobody, nobody), Err(Errno::NOENT));
     jail.end();
 }
 

@@ -13,8 +13,12 @@ use crate::walk::WalkError;
 pub enum RunError {
     #[error("this machine cannot hold a sandbox: {} is missing: {}", .missing.what, .missing.why)]
     NoBoundary { missing: Missing },
-    #[error("this policy lets {what} be reached, which needs the gateway, and this version has none")]
-    NeedsGateway { what: String },
+    #[error("[secrets.{name}] cannot be kept outside yet: this version puts no credentials in")]
+    NoCredentials { name: String },
+    #[error("the gateway cannot work: {0}")]
+    Gateway(std::io::Error),
+    #[error("port {port} of this machine cannot be published on: {source}")]
+    Publish { port: u16, source: std::io::Error },
     #[error("{0}")]
     Jail(#[from] JailError),
     #[error("{0}")]
@@ -48,7 +52,14 @@ impl RunError {
     pub fn hint(&self) -> String {
         match self {
             Self::NoBoundary { missing } => missing.hint.clone(),
-            Self::NeedsGateway { .. } => "add `--net none` to run without network".into(),
+            Self::NoCredentials { name } => format!("take [secrets.{name}] out of the policy"),
+            Self::Gateway(_) => "try again, or add `--net none` to run without network".into(),
+            Self::Publish { port, .. } => {
+                format!(
+                    "publish on another port, as in `publish = [\"{}:{port}\"]`",
+                    port.saturating_add(1).max(1024)
+                )
+            }
             Self::Jail(error) => error.hint(),
             Self::Walk(error) => error.hint(),
             Self::Quarantine(error) => error.hint(),

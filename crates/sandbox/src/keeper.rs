@@ -1,15 +1,18 @@
 //! The keeper's loop: one thread that watches over a running command until it ends.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use redoma_jail::{Event, Jail, Piece};
+use redoma_audit::Event;
+use redoma_audit::event::Answer;
+use redoma_jail::{Event as Change, Jail, Piece};
 use redoma_sys::{Errno, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 
 use crate::error::RunError;
+use crate::gateway::{Served, Serving};
 use crate::held::Held;
 use crate::pipes::Pipes;
 use crate::quarantine::{Quarantined, Watch};
@@ -22,6 +25,10 @@ pub(crate) enum News {
     Quarantined(Vec<Quarantined>),
     /// Somebody outside replaced these, and they were covered or pinned again.
     HeldAgain(Vec<PathBuf>),
+    /// Something went over the network, or did not.
+    Network(Box<Event>),
+    /// The gateway is gone.
+    GatewayGone,
 }
 
 /// What the keeper holds while a command runs.
@@ -32,6 +39,7 @@ pub(crate) struct Keeper<'a> {
     pub(crate) pipes: Pipes,
     pub(crate) watch: Option<&'a mut Watch>,
     pub(crate) held: Option<&'a mut Held>,
+    pub(crate) gateway: Option<&'a mut Serving>,
     pub(crate) deadline: Option<Instant>,
     /// When to begin to listen for changes from outside; none once it has.
     pub(crate) listen_at: Option<Instant>,
@@ -54,6 +62,7 @@ struct Ready {
     signal: bool,
     quarantine: bool,
     held: bool,
+    gateway: bool,
     relay: Wants,
     pipes: Vec<usize>,
 }
@@ -91,14 +100,32 @@ impl Keeper<'_> {
                 let lost = self.held.as_mut().map(|held| held.lost()).transpose()?.unwrap_or_default();
                 self.hold_again(&lost, tell)?;
             }
+            if ready.gateway {
+                self.hear_gateway(tell)?;
+            }
             if ready.event {
                 match self.jail.event()? {
-                    Some(Event::Ended(ending)) => return Ok(RunEnd::Command(ending)),
-                    Some(Event::Stopped) => self.stop_along()?,
+                    Some(Change::Ended(ending)) => return Ok(RunEnd::Command(ending)),
+                    Some(Change::Stopped) => self.stop_along()?,
                     None => return Err(RunError::Jail(redoma_jail::JailError::Gone)),
                 }
             }
         }
+    }
+
+    fn hear_gateway(&mut self, tell: &mut dyn FnMut(News) -> Result<(), RunError>) -> Result<(), RunError> {
+        let Some(gateway) = &mut self.gateway else { return Ok(()) };
+        for served in gateway.receive()? {
+            match served {
+                Served::Event(event) => tell(News::Network(event))?,
+                Served::Question(question) => gateway.answer(question.number, Answer::Expired),
+                Served::Gone => {
+                    self.gateway = None;
+                    return tell(News::GatewayGone);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn listen(&mut self, tell: &mut dyn FnMut(News) -> Result<(), RunError>) -> Result<(), RunError> {
@@ -143,6 +170,7 @@ impl Keeper<'_> {
         let watch =
             self.watch.as_ref().and_then(|watch| watch.fd()).map(|fd| push(&mut fds, fd, PollFlags::IN));
         let held = self.held.as_ref().and_then(|held| held.fd()).map(|fd| push(&mut fds, fd, PollFlags::IN));
+        let gateway = self.gateway.as_ref().map(|gateway| push(&mut fds, gateway.as_fd(), PollFlags::IN));
         let (input, output, inner) = self.relay_places(&mut fds, wants);
         let pipes: Vec<(usize, usize)> =
             self.pipes.waits().map(|(index, fd, flags)| (index, push(&mut fds, fd, flags))).collect();
@@ -156,6 +184,7 @@ impl Keeper<'_> {
             signal: any(Some(1)),
             quarantine: any(watch),
             held: any(held),
+            gateway: any(gateway),
             pipes: pipes.into_iter().filter(|(_, at)| any(Some(*at))).map(|(index, _)| index).collect(),
             relay: Wants {
                 read_input: any(input),

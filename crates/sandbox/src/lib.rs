@@ -4,6 +4,7 @@ pub mod changes;
 pub mod decoy;
 mod error;
 mod folder;
+mod gateway;
 pub mod gitguard;
 mod held;
 pub mod homes;

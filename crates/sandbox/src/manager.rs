@@ -1,7 +1,7 @@
 //! The one way to sandboxes: the CLI, and later MCP and the dashboard, talk to [`Manager`] alone.
 
 use redoma_audit::{SessionId, Store};
-use redoma_policy::{Action, NetworkDefault, ResolvedPolicy};
+use redoma_policy::ResolvedPolicy;
 
 use crate::error::RunError;
 use crate::homes::Homes;
@@ -32,7 +32,7 @@ impl Manager {
     pub fn run(&self, request: &RunRequest) -> Result<RunOutcome, RunError> {
         let probes = machine::probes(&self.homes);
         let tier = machine::choose_tier(&probes, request.policy.tier)?;
-        require_no_gateway(&request.policy)?;
+        require_no_credentials(&request.policy)?;
         if let Some(missing) =
             native::overlay_wanted(&request.policy).then(|| machine::missing_overlay(&probes)).flatten()
         {
@@ -55,21 +55,7 @@ impl Manager {
     }
 }
 
-/// Without a gateway the only honest networks are none at all, and one that allows nothing.
-fn require_no_gateway(policy: &ResolvedPolicy) -> Result<(), RunError> {
-    let network = &policy.network;
-    let needs = |what: String| Err(RunError::NeedsGateway { what });
-    match network.default {
-        NetworkDefault::None => return Ok(()),
-        NetworkDefault::Allow => return needs("every host (`default = \"allow\"`)".into()),
-        NetworkDefault::Ask => return needs("any host that you approve (`default = \"ask\"`)".into()),
-        NetworkDefault::Deny => {}
-    }
-    match network.rules.iter().find(|rule| rule.action != Action::Deny) {
-        Some(rule) => needs(format!("{} ({})", rule.host, rule.origin)),
-        None if network.local != Default::default() => {
-            needs("ports of this machine ([network.local])".into())
-        }
-        None => Ok(()),
-    }
+/// A credential that would not be put in on the way must not be passed in the open instead.
+fn require_no_credentials(policy: &ResolvedPolicy) -> Result<(), RunError> {
+    policy.secrets.first().map_or(Ok(()), |secret| Err(RunError::NoCredentials { name: secret.name.clone() }))
 }

@@ -1,5 +1,6 @@
 //! The native driver: one sandbox on this machine's own kernel, for as long as one command runs.
 
+use std::ffi::OsString;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
@@ -10,12 +11,13 @@ use std::time::Instant;
 use redoma_audit::SessionId;
 use redoma_audit::event::{Outcome, Usage};
 use redoma_jail::limits::{self, Claim, Limits, Scraps, Wanted};
-use redoma_jail::{Blueprint, Canary, Enforced, Exec, Identity, Jail};
+use redoma_jail::{Blueprint, Canary, Enforced, Exec, Identity, Jail, Wire};
 use redoma_policy::{Access, Effect, Question, ResolvedPolicy, Tier, Workspace};
 
 use crate::decoy::Seed;
 use crate::error::RunError;
 use crate::folder;
+use crate::gateway::{Prepared, Serving};
 use crate::gitguard;
 use crate::held::Held;
 use crate::homes::Homes;
@@ -48,6 +50,9 @@ struct Sandbox {
     watch: Option<Watch>,
     held: Option<Held>,
     kept: Option<Kept>,
+    gateway: Option<Serving>,
+    /// What programs are told about the network.
+    variables: Vec<(&'static str, OsString)>,
     notes: Vec<String>,
     quarantined: Vec<Quarantined>,
     /// Tells others that the session's temporary folder is in use.
@@ -68,16 +73,18 @@ impl Run<'_> {
         let end = self.execute(&mut sandbox, streams, record);
         // However it ended: everything inside ends, and what should not be there goes, before anything else may fail.
         sandbox.jail.finish();
+        let served = sandbox.end_gateway(record);
         let swept = sandbox.sweep(record);
         let judged = self.judge_repositories(&mut sandbox, record);
         let end = end?;
-        swept.and(judged)?;
+        served.and(swept).and(judged)?;
         self.destroy(sandbox, end, began, record)
     }
 
     /// Everything up to a boundary that stands, and has been tried.
     fn create(&self, record: &mut RunRecord) -> Result<Sandbox, RunError> {
-        let view = self.view()?;
+        let mut view = self.view()?;
+        let prepared = self.prepare_gateway(&mut view)?;
         for (path, _) in &view.covered {
             record.covered(path)?;
         }
@@ -86,11 +93,15 @@ impl Run<'_> {
         let limits = Limits::prepare(&self.wanted(), self.tier, self.session.as_str(), self.scraps())?;
         // After the janitor was forked, which clears it away if this process is killed.
         let claim = (self.tier == Tier::Landlock).then(|| self.claim_temporary()).transpose()?;
-        let (blueprint, _listener) = self.blueprint(&view, &limits)?;
+        let variables = self.network_variables(prepared.as_ref())?;
+        let wire = prepared.as_ref().map(Prepared::wire);
+        let (blueprint, _listener) = self.blueprint(&view, &limits, wire)?;
         let raising = Jail::start(&blueprint)?;
         let (raised, backup) = self.back_up_meanwhile(|| raising.ready());
-        let (jail, enforced) = raised?;
+        let (mut jail, enforced) = raised?;
         limits.enter(jail.pid())?;
+        let policy = &self.request.policy;
+        let gateway = prepared.map(|prepared| prepared.start(&mut jail, policy, self.tier)).transpose()?;
         record.built(enforced.landlock_abi, &blueprint.canary)?;
         let mut notes: Vec<String> = limits.enforced().iter().filter_map(caveat).collect();
         let kept = self.keep(backup, &mut notes)?;
@@ -102,6 +113,8 @@ impl Run<'_> {
             watch,
             held,
             kept,
+            gateway,
+            variables,
             notes,
             quarantined: Vec::new(),
             _claim: claim,
@@ -117,7 +130,7 @@ impl Run<'_> {
         let signals = keeper::take_signals()?;
         let (handed, pipes) = streams.hand_in().map_err(RunError::Wait)?;
         let given: Vec<_> = handed.iter().map(AsFd::as_fd).collect();
-        let running = sandbox.jail.exec(self.exec(streams), &given)?;
+        let running = sandbox.jail.exec(self.exec(streams, &sandbox.variables), &given)?;
         // The sandbox's ends: a pipe has its end only when nobody else holds it.
         drop(handed);
         record.started(running.pid.unsigned_abs(), self.request)?;
@@ -130,6 +143,7 @@ impl Run<'_> {
             pipes,
             watch: sandbox.watch.as_mut(),
             held: sandbox.held.as_mut(),
+            gateway: sandbox.gateway.as_mut(),
             deadline: time.map(|time| Instant::now() + time),
             listen_at: Some(Instant::now() + keeper::UNWATCHED),
             stop_asked: false,
@@ -138,6 +152,8 @@ impl Run<'_> {
         let end = keeper.watch_over(&mut |news| match news {
             News::Quarantined(found) => note(record, quarantined, found),
             News::HeldAgain(paths) => paths.iter().try_for_each(|path| record.held_again(path)),
+            News::Network(event) => record.append(&event),
+            News::GatewayGone => record.gateway_gone(),
         })?;
         let Keeper { relay, mut pipes, .. } = keeper;
         // The last words come when nothing inside holds the other end any more.
@@ -310,6 +326,38 @@ impl Run<'_> {
         Ok(OverlayFolders { upper: below("upper")?, work: below("work")? })
     }
 
+    /// None without a network.
+    fn prepare_gateway(&self, view: &mut View) -> Result<Option<Prepared>, RunError> {
+        let policy = &self.request.policy;
+        if !policy.network.needs_gateway() {
+            return Ok(None);
+        }
+        let prepared = Prepared::new(policy, self.tier, self.session.as_str())?;
+        if self.tier == Tier::Full {
+            view.layout.extend(prepared.pieces());
+        }
+        Ok(Some(prepared))
+    }
+
+    /// The landlock tier has its certificates among its temporary files.
+    fn network_variables(
+        &self,
+        prepared: Option<&Prepared>,
+    ) -> Result<Vec<(&'static str, OsString)>, RunError> {
+        let Some(prepared) = prepared else { return Ok(Vec::new()) };
+        if self.tier == Tier::Full {
+            return Ok(prepared.variables(None));
+        }
+        let folder = self.temporary();
+        let what = "the certificates";
+        prepared.write_into(&folder).map_err(|source| RunError::Prepare {
+            what,
+            path: folder.clone(),
+            source,
+        })?;
+        Ok(prepared.variables(Some(&folder)))
+    }
+
     /// The landlock tier's folder for temporary files: the host's `/tmp` is everybody's.
     fn temporary(&self) -> PathBuf {
         self.homes.run().join(format!("redoma-{}", self.session))
@@ -337,7 +385,12 @@ impl Run<'_> {
         Ok(Some(Watch::new(&roots, absent, &self.folder().join("quarantine"))?))
     }
 
-    fn blueprint(&self, view: &View, limits: &Limits) -> Result<(Blueprint, TcpListener), RunError> {
+    fn blueprint(
+        &self,
+        view: &View,
+        limits: &Limits,
+        wire: Option<Wire>,
+    ) -> Result<(Blueprint, TcpListener), RunError> {
         let (canary, listener) = self.canary()?;
         let policy = &self.request.policy;
         let blueprint = Blueprint {
@@ -347,7 +400,7 @@ impl Run<'_> {
             access: view.access.clone(),
             nested_userns: policy.kernel.nested_userns,
             private_bytes: policy.limits.disk.map_or_else(default_private_bytes, |disk| disk.0),
-            wire: None,
+            wire,
             rlimits: limits.rlimits().to_vec(),
             canary,
         };
@@ -382,7 +435,7 @@ impl Run<'_> {
         verdict.effect == Effect::Allow
     }
 
-    fn exec(&self, streams: Streams) -> Exec {
+    fn exec(&self, streams: Streams, network: &[(&'static str, OsString)]) -> Exec {
         let variables = self.request.variables.iter().cloned();
         let mut environment = self.request.policy.environment.build(variables);
         let mut set = |name: &str, value: &std::ffi::OsStr| {
@@ -390,6 +443,7 @@ impl Run<'_> {
             environment.push((name.into(), value.into()));
         };
         set("REDOMA_SESSION", self.session.as_str().as_ref());
+        network.iter().for_each(|(name, value)| set(name, value));
         if self.tier == Tier::Landlock {
             set("TMPDIR", self.temporary().as_os_str());
             // zsh's here-documents go by another name.
@@ -409,6 +463,12 @@ impl Run<'_> {
 }
 
 impl Sandbox {
+    /// Lets what was sent arrive, and hears what is left to write down.
+    fn end_gateway(&mut self, record: &mut RunRecord) -> Result<(), RunError> {
+        let gateway = self.gateway.take();
+        gateway.map_or(Ok(()), |gateway| gateway.finish(&mut |event| record.append(event)))
+    }
+
     /// Moves away what appeared where nothing may, when nothing runs any more that could make it again.
     fn sweep(&mut self, record: &mut RunRecord) -> Result<(), RunError> {
         let found = self.watch.as_mut().map(Watch::sweep).unwrap_or_default();

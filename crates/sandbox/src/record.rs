@@ -126,6 +126,17 @@ impl RunRecord {
         }))
     }
 
+    /// The gateway ended before the session.
+    pub(crate) fn gateway_gone(&mut self) -> Result<(), RunError> {
+        self.append(&Event::Alert(Alert {
+            rule: Text::new("gateway-ended"),
+            severity: Severity::Critical,
+            message: Text::new("the gateway ended before the session; since then nothing could leave"),
+            path: None,
+            pid: None,
+        }))
+    }
+
     pub(crate) fn time_limit(&mut self, allowed: std::time::Duration) -> Result<(), RunError> {
         self.append(&Event::Limit(Limit {
             limit: LimitKind::Time,

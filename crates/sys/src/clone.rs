@@ -83,6 +83,18 @@ pub fn clone_process(namespaces: Namespaces) -> Result<Cloned, Errno> {
     }
 }
 
+/// Ends the process when it is dropped. A forked process holds one, so that a panic in it does not unwind into the frames of
+/// the process that it was forked from, which would then be two.
+#[derive(Debug)]
+pub struct NoReturn;
+
+impl Drop for NoReturn {
+    fn drop(&mut self) {
+        const PANICKED: i32 = 101;
+        exit_now(PANICKED);
+    }
+}
+
 /// Ends this process without running the destructors and `atexit` handlers of the program it was forked from.
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: `_exit(2)` has no preconditions.

@@ -12,7 +12,7 @@ mod process;
 mod seccomp;
 mod signal;
 
-pub use clone::{Cloned, Namespaces, clone_process, exit_now, fork};
+pub use clone::{Cloned, Namespaces, NoReturn, clone_process, exit_now, fork};
 pub use exec::{Program, execve};
 pub use mount::{MountAttributes, mount_setattr};
 pub use notify::{Listener, Notification, install_supervised_filter, read_memory};

@@ -1,4 +1,4 @@
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -17,16 +17,19 @@ pub fn close_on_exec_from(first: u32) -> Result<(), Errno> {
     if done == 0 { Ok(()) } else { Err(last_error()) }
 }
 
-/// Closes every descriptor but the first three and `kept`: for a forked process that never returns to the code that
+/// Closes every descriptor but the first three and those of `kept`: for a forked process that never returns to the code that
 /// opened them. See `close_range(2)`.
 ///
 /// # Errors
 /// `ENOSYS` before Linux 5.9.
 ///
 /// No safe crate has this, since it takes descriptors from under their owners.
-pub fn close_all_but(kept: &OwnedFd) -> Result<(), Errno> {
-    let kept = kept.as_raw_fd() as u32;
-    for (first, last) in [(3, kept.wrapping_sub(1)), (kept.max(2) + 1, u32::MAX)] {
+pub fn close_all_but(kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    let mut kept: Vec<u32> = kept.iter().map(|fd| fd.as_raw_fd() as u32).filter(|fd| *fd > 2).collect();
+    kept.sort_unstable();
+    let firsts = [3].into_iter().chain(kept.iter().map(|fd| fd + 1));
+    let lasts = kept.iter().map(|fd| fd - 1).chain([u32::MAX]);
+    for (first, last) in firsts.zip(lasts) {
         // SAFETY: the owners of these descriptors are in frames that this process never returns to.
         if first <= last && unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
             return Err(last_error());

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use redoma_sys::{Cloned, Errno, Namespaces};
+use redoma_sys::{Cloned, Errno, Namespaces, NoReturn};
 use rustix::pipe::PipeFlags;
 use rustix::process::{DumpableBehavior, Signal, WaitId, WaitIdOptions};
 
@@ -20,8 +20,9 @@ impl Janitor {
         match redoma_sys::clone_process(Namespaces::NONE)? {
             Cloned::Parent { pidfd, .. } => Ok(Self { process: pidfd, line }),
             Cloned::Child => {
+                let _never = NoReturn;
                 // A janitor that held the line itself would wait for ever.
-                let ready = redoma_sys::close_all_but(&watched).and_then(|()| withdraw());
+                let ready = redoma_sys::close_all_but(&[watched.as_fd()]).and_then(|()| withdraw());
                 if ready.is_ok() {
                     wait_for_end(&watched);
                     chores();

@@ -1,6 +1,7 @@
 //! The way in: connections to what listens inside, for ports that are published.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroU16;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -10,14 +11,45 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use serde::{Deserialize, Serialize};
 
 use crate::channel::Channel;
-use crate::error::{Failure, InStep, Step};
+use crate::error::{Failure, InStep, JailError, Step};
 
 /// A connection to this port on loopback is wanted.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Dial(pub(crate) u16);
+struct Dial(u16);
 
 /// How it went; the socket comes along if it went well.
-pub(crate) type Dialled = Result<(), Failure>;
+type Dialled = Result<(), Failure>;
+
+/// The way to what listens inside. One connection is asked for at a time.
+#[derive(Debug)]
+pub struct Entrance(Channel);
+
+impl Entrance {
+    /// A TCP socket inside, connected to `port` on the sandbox's loopback: the IPv4 address, or the IPv6 one if nobody
+    /// listens there. It is non-blocking, and not yet connected where whoever listens is slow to take connections.
+    ///
+    /// # Errors
+    /// [`JailError::Step`] when nobody listens; [`JailError::Channel`] or [`JailError::Gone`] when init is gone.
+    pub fn dial(&self, port: NonZeroU16) -> Result<OwnedFd, JailError> {
+        self.0.send(&Dial(port.get()), &[]).map_err(JailError::Channel)?;
+        let (dialled, socket) =
+            self.0.receive::<Dialled>().map_err(JailError::Channel)?.ok_or(JailError::Gone)?;
+        dialled?;
+        socket.into_iter().next().ok_or(JailError::Gone)
+    }
+}
+
+impl AsFd for Entrance {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl From<Channel> for Entrance {
+    fn from(channel: Channel) -> Self {
+        Self(channel)
+    }
+}
 
 /// Init's end of a channel of its own: on the other one, answers would come between events.
 pub(crate) struct Door(Channel);

@@ -8,6 +8,7 @@ mod listeners;
 mod netlink;
 mod redirect;
 mod routes;
+mod sockets;
 mod wires;
 
 use std::num::NonZeroU16;
@@ -18,7 +19,9 @@ use redoma_sys::Errno;
 use crate::blueprint::Wire;
 use crate::channel::Channel;
 use crate::error::{Failure, InStep, Step};
-pub(crate) use door::{Dial, Dialled, Door};
+pub(crate) use door::Door;
+pub use door::Entrance;
+pub use sockets::Sockets;
 pub use wires::Wires;
 pub(crate) use wires::{Arriving, End};
 

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use redoma_sys::Errno;
 use serde::{Deserialize, Serialize};
 
+use super::{Entrance, Sockets};
 use crate::channel::{Channel, MOST_DESCRIPTORS, Report};
 
 /// The gateway's ends of a sandbox's network (full tier). They belong to the sandbox's network namespace wherever they are
@@ -33,8 +34,19 @@ pub struct Wires {
     /// Listeners on loopback at each port of this machine that is to be reached, with that port; two each where there is
     /// IPv6.
     pub reach: Vec<(u16, OwnedFd)>,
-    /// A socket of `sock_diag(7)`, which tells whose a connection is.
-    pub diag: OwnedFd,
+    /// Tells whose a connection is.
+    pub sockets: Sockets,
+    /// The way in, for ports that are published.
+    pub entrance: Entrance,
+}
+
+impl Wires {
+    /// The descriptors of all of them.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let reach = self.reach.iter().map(|(_, end)| end);
+        let listeners = self.capture.iter().chain(&self.dns).chain(&self.proxy).chain(reach);
+        listeners.map(AsFd::as_fd).chain([self.sockets.as_fd(), self.entrance.as_fd()])
+    }
 }
 
 /// What a descriptor on its way out is.
@@ -45,7 +57,7 @@ pub(crate) enum End {
     Proxy,
     Reach(u16),
     Diag,
-    /// Init's ear for [`crate::Jail::dial`].
+    /// Init's ear for [`Entrance::dial`].
     Door,
 }
 
@@ -73,8 +85,8 @@ impl Arriving {
         Ok(())
     }
 
-    /// The gateway's ends and the keeper's; none if nothing came, which is how it is without a network.
-    pub(crate) fn sort(self) -> Result<Option<(Wires, Channel)>, Errno> {
+    /// The gateway's ends; none if nothing came, which is how it is without a network.
+    pub(crate) fn sort(self) -> Result<Option<Wires>, Errno> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -91,6 +103,7 @@ impl Arriving {
             }
         }
         let (diag, door) = diag.zip(door).ok_or(Errno::BADMSG)?;
-        Ok(Some((Wires { capture, dns, proxy, reach, diag }, Channel::from(door))))
+        let (sockets, entrance) = (Sockets::from(diag), Entrance::from(Channel::from(door)));
+        Ok(Some(Wires { capture, dns, proxy, reach, sockets, entrance }))
     }
 }

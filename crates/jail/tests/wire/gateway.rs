@@ -7,9 +7,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use redoma_jail::Wires;
-use redoma_sys::Errno;
 use rustix::event::{PollFd, PollFlags};
-use rustix::net::{RecvFlags, SendFlags, sockopt};
+use rustix::net::sockopt;
 
 /// What came, in the order in which it did.
 pub(crate) struct Gateway(Receiver<String>);
@@ -106,43 +105,4 @@ pub(crate) fn accept_with_destination(listener: &OwnedFd) -> (TcpStream, SocketA
     let stream = accept(&TcpListener::from(listener.try_clone().unwrap()));
     let (peer, destination) = (stream.peer_addr().unwrap(), destination(&stream, address(listener)));
     (stream, peer, destination)
-}
-
-/// The inode of the socket that is connected from `local` to `remote`, by one exact `SOCK_DIAG_BY_FAMILY` request.
-/// See `sock_diag(7)`.
-pub(crate) fn inode(diag: &OwnedFd, local: SocketAddr, remote: SocketAddr) -> Result<u32, Errno> {
-    const BY_FAMILY: u16 = 20;
-    const ERROR: u16 = 2;
-    let (family, local_ip, remote_ip) = match (local.ip(), remote.ip()) {
-        (IpAddr::V4(local), IpAddr::V4(remote)) => (2, local.octets().to_vec(), remote.octets().to_vec()),
-        (IpAddr::V6(local), IpAddr::V6(remote)) => (10, local.octets().to_vec(), remote.octets().to_vec()),
-        _ => panic!("{local} {remote}"),
-    };
-    let pad = |ip: Vec<u8>| ip.into_iter().chain([0; 16]).take(16).collect::<Vec<_>>();
-    let mut request = Vec::new();
-    // nlmsghdr: length, type, flags, sequence, port.
-    request.extend(72u32.to_ne_bytes());
-    request.extend(BY_FAMILY.to_ne_bytes());
-    request.extend(1u16.to_ne_bytes());
-    request.extend([0; 8]);
-    // inet_diag_req_v2: family, protocol, no extensions, every state, then the connection, no cookie.
-    request.extend([family, 6, 0, 0]);
-    request.extend(u32::MAX.to_ne_bytes());
-    request.extend(local.port().to_be_bytes());
-    request.extend(remote.port().to_be_bytes());
-    request.extend(pad(local_ip));
-    request.extend(pad(remote_ip));
-    request.extend([0; 4]);
-    request.extend([0xff; 8]);
-    assert_eq!(request.len(), 72);
-    rustix::net::send(diag, &request, SendFlags::empty()).unwrap();
-    let mut answer = [0; 512];
-    await_input(diag);
-    let (length, _) = rustix::net::recv(diag, &mut answer, RecvFlags::empty()).unwrap();
-    let word = |at: usize| u32::from_ne_bytes(answer[..length][at..at + 4].try_into().unwrap());
-    match u16::from_ne_bytes([answer[4], answer[5]]) {
-        ERROR => Err(Errno::from_raw_os_error(-(word(16) as i32))),
-        // inet_diag_msg: 4 bytes, a connection of 48, then expiry, two queues, user and inode.
-        _ => Ok(word(16 + 4 + 48 + 16)),
-    }
 }

@@ -1,0 +1,48 @@
+//! What may not leave, whatever the host.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+
+use crate::refuse::Refusal;
+use crate::{Flow, Reason};
+
+/// Looks at what leaves in requests, and puts credentials in on the way.
+pub(crate) trait Guard: Send + Sync {
+    /// Looks at a request's head and puts credentials in; the names of those that were put in.
+    ///
+    /// # Errors
+    /// When something is in it that does not belong there.
+    fn head(&self, flow: &Flow, parts: &mut Parts) -> Result<Vec<String>, Refusal>;
+
+    /// What will look at the request's body; none if nothing has to.
+    fn body(&self, flow: &Arc<Flow>, parts: &Parts) -> Option<Box<dyn Scan>>;
+}
+
+/// Looks at a body while it streams.
+pub(crate) trait Scan: Send {
+    /// The next piece.
+    ///
+    /// # Errors
+    /// When it must not go on; what was looked at before has left.
+    fn push(&mut self, piece: &[u8]) -> Result<(), Reason>;
+
+    /// There is no more.
+    ///
+    /// # Errors
+    /// As [`Scan::push`].
+    fn end(&mut self) -> Result<(), Reason>;
+}
+
+/// Where nothing is looked for.
+pub(crate) struct Unguarded;
+
+impl Guard for Unguarded {
+    fn head(&self, _: &Flow, _: &mut Parts) -> Result<Vec<String>, Refusal> {
+        Ok(Vec::new())
+    }
+
+    fn body(&self, _: &Arc<Flow>, _: &Parts) -> Option<Box<dyn Scan>> {
+        None
+    }
+}

@@ -1,0 +1,200 @@
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::num::NonZeroU16;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use redoma_audit::Event;
+use redoma_gateway::{Doors, Inside, Keeper, Parts, Question, Relay, Told};
+use redoma_jail::{Entrance, Jail, Preface, Wires};
+use redoma_policy::{ResolvedPolicy, Tier};
+use redoma_sys::{Cloned, Errno, Namespaces, NoReturn};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, Resource, Signal, WaitId, WaitIdOptions};
+
+use super::Prepared;
+use super::who::Processes;
+use crate::error::RunError;
+
+/// A gateway at work. Dropping it ends it.
+pub(crate) struct Serving {
+    pidfd: OwnedFd,
+    keeper: Keeper,
+}
+
+/// What a gateway has to say.
+pub(crate) enum Served {
+    /// For the record.
+    Event(Box<Event>),
+    /// For a person.
+    Question(Box<Question>),
+    /// It is gone: nothing leaves any more.
+    Gone,
+}
+
+/// How long a gateway has to come to its end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Prepared {
+    /// Starts the gateway of a sandbox whose boundary stands.
+    pub(crate) fn start(
+        self,
+        jail: &mut Jail,
+        policy: &ResolvedPolicy,
+        tier: Tier,
+    ) -> Result<Serving, RunError> {
+        let (keeper, link) = Keeper::pair().map_err(RunError::Gateway)?;
+        let wires = jail.take_wires();
+        let init = jail.pid();
+        match redoma_sys::clone_process(Namespaces::NONE).map_err(|errno| RunError::Gateway(errno.into()))? {
+            Cloned::Parent { pidfd, .. } => Ok(Serving { pidfd, keeper }),
+            Cloned::Child => {
+                let _never = NoReturn;
+                let served = self.withdraw(wires.as_ref(), &link).and_then(|()| {
+                    let (parts, doors) = self.open(wires, policy, tier, init);
+                    redoma_gateway::serve(parts, doors, link)
+                });
+                redoma_sys::exit_now(i32::from(served.is_err()))
+            }
+        }
+    }
+
+    /// Leaves everything behind that is the keeper's: its terminal, its life, its descriptors.
+    fn withdraw(&self, wires: Option<&Wires>, link: &UnixStream) -> io::Result<()> {
+        let keeper = rustix::process::getppid();
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        if rustix::process::getppid() != keeper {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        rustix::process::setsid()?;
+        let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+        rustix::stdio::dup2_stdin(&null)?;
+        rustix::stdio::dup2_stdout(&null)?;
+        rustix::stdio::dup2_stderr(&null)?;
+        drop(null);
+        let publish = self.publish.iter().map(|(_, listener)| listener.as_fd());
+        let relay = self.relay.iter().map(|(listener, _)| listener.as_fd());
+        let wires = wires.into_iter().flat_map(Wires::descriptors);
+        let kept: Vec<_> = publish.chain(relay).chain(wires).chain([link.as_fd()]).collect();
+        redoma_sys::close_all_but(&kept)?;
+        // Two for each flow.
+        let limit = rustix::process::getrlimit(Resource::Nofile);
+        let most = rustix::process::Rlimit { current: limit.maximum, ..limit };
+        let _ = rustix::process::setrlimit(Resource::Nofile, most);
+        Ok(())
+    }
+
+    fn open(self, wires: Option<Wires>, policy: &ResolvedPolicy, tier: Tier, init: Pid) -> (Parts, Doors) {
+        let mut doors = Doors { publish: self.publish, ..Doors::default() };
+        let (mut sockets, mut entrance) = (None, None);
+        if let Some(wires) = wires {
+            doors.capture = wires.capture.into_iter().map(TcpListener::from).collect();
+            doors.dns = wires.dns.into_iter().map(UdpSocket::from).collect();
+            doors.proxy = wires.proxy.into_iter().map(TcpListener::from).collect();
+            let reach = wires.reach.into_iter();
+            doors.reach =
+                reach.filter_map(|(port, end)| Some((NonZeroU16::new(port)?, end.into()))).collect();
+            (sockets, entrance) = (Some(wires.sockets), Some(wires.entrance));
+        }
+        doors.relay = self.relay.map(|(listener, token)| Relay {
+            listener,
+            preface: Preface::LENGTH,
+            parse: Box::new(move |bytes| {
+                let preface = Preface::parse(bytes.try_into().ok()?, &token)?;
+                Some((preface.destination, preface.pid))
+            }),
+        });
+        let init = init.as_raw_nonzero().get().unsigned_abs();
+        let parts = Parts {
+            policy: policy.clone(),
+            tier,
+            who: Arc::new(Processes::new(init, sockets)),
+            inside: Arc::new(Way(entrance.map(Mutex::new))),
+            authority: self.authority,
+        };
+        (parts, doors)
+    }
+}
+
+impl Serving {
+    /// What it has said since, without waiting.
+    pub(crate) fn receive(&mut self) -> Result<Vec<Served>, RunError> {
+        let told = self.keeper.receive().map_err(RunError::Gateway)?;
+        told.map_or_else(|| Ok(vec![Served::Gone]), |told| told.into_iter().map(served).collect())
+    }
+
+    /// Answers a question.
+    pub(crate) fn answer(&mut self, number: u64, answer: redoma_audit::event::Answer) {
+        self.keeper.answer(number, answer);
+    }
+
+    /// Has it come to its end, now that nothing runs inside any more, and hears its last words.
+    pub(crate) fn finish(
+        mut self,
+        tell: &mut dyn FnMut(&Event) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
+        let deadline = Instant::now() + PATIENCE;
+        self.keeper.finish();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec::try_from(left).unwrap_or_default();
+            let mut wait = [PollFd::new(&self.keeper, PollFlags::IN)];
+            match rustix::event::poll(&mut wait, Some(&left)) {
+                Ok(0) => return Err(RunError::Gateway(io::ErrorKind::TimedOut.into())),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(RunError::Wait(errno)),
+            }
+            for served in self.receive()? {
+                match served {
+                    Served::Event(event) => tell(&event)?,
+                    Served::Question(_) => {}
+                    Served::Gone => return Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl AsFd for Serving {
+    /// Readable when it has something to say.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.keeper.as_fd()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+        let _ = rustix::io::retry_on_intr(|| {
+            rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED)
+        });
+    }
+}
+
+/// Only what a gateway has to tell: hostile bytes may have got hold of it.
+fn served(told: Told) -> Result<Served, RunError> {
+    match told {
+        Told::Question(question) => Ok(Served::Question(Box::new(question))),
+        Told::Event(event) => match *event {
+            Event::Flow(_) | Event::Exchange(_) | Event::Dns(_) | Event::Alert(_) => Ok(Served::Event(event)),
+            _ => Err(RunError::Gateway(io::ErrorKind::InvalidData.into())),
+        },
+    }
+}
+
+/// The way to what listens inside: through init, or on the host's own loopback where there is no other.
+struct Way(Option<Mutex<Entrance>>);
+
+impl Inside for Way {
+    fn dial(&self, port: NonZeroU16) -> io::Result<TcpStream> {
+        match &self.0 {
+            None => TcpStream::connect((Ipv4Addr::LOCALHOST, port.get())),
+            Some(entrance) => {
+                let entrance = entrance.lock().unwrap_or_else(PoisonError::into_inner);
+                entrance.dial(port).map(TcpStream::from).map_err(io::Error::other)
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Connections through the gateway, in both tiers, with the programs that people use.
+
+use redoma_tests::{Home, Ran, Tier, World, requires};
+use serde_json::Value;
+
+/// The last record of each flow.
+fn flows(home: &Home) -> Vec<Value> {
+    let log = home.project("p").redoma(["log", "--json"]).run().ok();
+    let mut flows: Vec<Value> = Vec::new();
+    for line in log.out().lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        if record["kind"] == "flow" {
+            flows.retain(|flow| flow["flow"] != record["flow"]);
+            flows.push(record);
+        }
+    }
+    flows
+}
+
+fn events(home: &Home, kind: &str) -> Vec<Value> {
+    let log = home.project("p").redoma(["log", "--json"]).run().ok();
+    let records =
+        log.out().lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>();
+    records.into_iter().filter(|record| record["kind"] == kind).collect()
+}
+
+fn verdicts(home: &Home) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    flows(home).iter().map(|flow| (text(&flow["visibility"]), text(&flow["reason"]))).collect()
+}
+
+fn curl(world: &World, home: &Home, tier: Tier, options: &[&str], arguments: &[&str]) -> Ran {
+    let curl = ["curl", "--silent", "--show-error", "--max-time", "20"];
+    let project = home.project_for(tier);
+    world.run(&project, tier, options, curl.into_iter().chain(arguments.iter().copied())).run()
+}
+
+#[test]
+fn tls_is_looked_into_and_the_server_is_verified() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    for tier in Tier::ALL {
+        let home = Home::new();
+        let ran = curl(&world, &home, tier, &["--allow", "api.example"], &["https://api.example/a?b"]).ok();
+        assert!(ran.out().contains(r#""path": "/a?b""#), "{tier:?} {ran:?}");
+        assert_eq!(verdicts(&home), [("inspected".into(), "policy".into())], "{tier:?}");
+        let exchanges = events(&home, "exchange");
+        assert_eq!(exchanges.len(), 1, "{exchanges:?}");
+        assert_eq!(exchanges[0]["url"], "https://api.example/a?b");
+        assert_eq!(exchanges[0]["status"], 200);
+        assert!(exchanges[0]["response"]["preview"].as_str().unwrap().contains("/a?b"));
+        let flow = &flows(&home)[0];
+        assert!(flow["process"]["path"].as_str().unwrap().ends_with("curl"), "{flow}");
+        assert_eq!(flow["tls"]["version"], "TLSv1.3");
+    }
+}
+
+#[test]
+fn a_refused_host_is_told_in_its_own_protocol_and_nobody_hears_of_it() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    for tier in Tier::ALL {
+        for url in ["https://other.example/", "http://other.example/"] {
+            let home = Home::new();
+            let ran = curl(&world, &home, tier, &["--allow", "api.example"], &["--include", url]).ok();
+            assert!(ran.out().contains(" 403 "), "{ran:?}");
+            assert!(ran.out().contains("redoma-reason: not-listed"), "{ran:?}");
+            assert!(ran.out().contains("hint: redoma allow other.example"), "{ran:?}");
+            assert_eq!(verdicts(&home), [("blocked".into(), "not-listed".into())], "{tier:?}");
+        }
+    }
+    assert_eq!(world.asked(), Vec::<String>::new());
+}
+
+#[test]
+fn what_speaks_neither_tls_nor_http_passes_unseen_and_is_called_so() {
+    requires!("python3", "ip");
+    let world = World::new();
+    let script = "import socket
+s = socket.create_connection(('api.example', 25), 10)
+print(s.recv(100))
+s.sendall(b'x' * 1000000); s.shutdown(1)
+n = 0
+while d := s.recv(1 << 16): n += len(d)
+print(n)";
+    for tier in Tier::ALL {
+        let home = Home::new();
+        let project = home.project_for(tier);
+        let options = ["--allow", "api.example:25"];
+        let ran = world.run(&project, tier, &options, ["/usr/bin/python3", "-c", script]).run().ok();
+        assert_eq!(ran.out(), "b'220 ready\\r\\n'\n1000000\n");
+        assert_eq!(verdicts(&home), [("opaque".into(), "not-tls".into())]);
+        let flow = &flows(&home)[0];
+        assert_eq!((&flow["sent"], &flow["received"]), (&1_000_000.into(), &1_000_011.into()));
+    }
+}
+
+#[test]
+fn names_that_lead_to_near_addresses_are_refused() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    for name in ["corp.example", "metadata.example", "loopback.example", "mixed.example"] {
+        let home = Home::new();
+        let url = format!("http://{name}/");
+        let ran =
+            curl(&world, &home, Tier::Full, &["--allow", &format!("{name}:80")], &["--include", &url]).ok();
+        assert!(ran.out().contains("redoma-reason: private-address"), "{name} {ran:?}");
+    }
+    let home = Home::new();
+    let options = ["--allow", "corp.example:80", "--allow", "10.1.2.3:80"];
+    let ran = curl(&world, &home, Tier::Full, &options, &["http://corp.example/"]).ok();
+    assert!(ran.out().contains(r#""path": "/""#), "the twin {ran:?}");
+}
+
+#[test]
+fn a_bad_certificate_is_the_servers_fault_and_said_so() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    let expected = [
+        ("expired.example", "has expired"),
+        ("self.example", "signed by nobody"),
+        ("wrong.example", "right.example"),
+    ];
+    for (name, words) in expected {
+        let home = Home::new();
+        let url = format!("https://{name}/");
+        let ran = curl(&world, &home, Tier::Full, &["--allow", name], &["--include", &url]).ok();
+        assert!(ran.out().contains(" 502 ") && ran.out().contains(words), "{name} {ran:?}");
+        assert_eq!(verdicts(&home), [("blocked".into(), "upstream-failed".into())]);
+    }
+}
+
+#[test]
+fn tls_and_requests_are_for_the_host_that_was_decided_on() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    let attempts: [(&[&str], &str); 4] = [
+        (
+            &["--insecure", "--connect-to", "other.example:443:api.example:443", "https://other.example/"],
+            "sni-mismatch",
+        ),
+        (&["--header", "Host: other.example", "https://api.example/"], "host-mismatch"),
+        (&["--header", "Host: other.example", "http://api.example/"], "host-mismatch"),
+        (&["--request-target", "http://other.example/", "http://api.example/"], "host-mismatch"),
+    ];
+    for (arguments, reason) in attempts {
+        let home = Home::new();
+        let arguments = [&["--include"], arguments].concat();
+        let options = ["--allow", "api.example", "--allow", "api.example:80"];
+        let ran = curl(&world, &home, Tier::Full, &options, &arguments).ok();
+        assert!(ran.out().contains(&format!("redoma-reason: {reason}")), "{arguments:?} {ran:?}");
+        assert_eq!(verdicts(&home), [("blocked".into(), reason.into())]);
+    }
+}
+
+#[test]
+fn an_opaque_rule_takes_only_its_own_host() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    let home = Home::new();
+    home.policy("[[network.rule]]\nhost = \"api.example\"\naction = \"allow\"\n");
+    let own = world.authority().into_string().unwrap();
+    let ran =
+        curl(&world, &home, Tier::Full, &["--read", &own], &["--cacert", &own, "https://api.example/"]).ok();
+    assert!(ran.out().contains(r#""path": "/""#), "{ran:?}");
+    assert_eq!(verdicts(&home), [("opaque".into(), "policy".into())]);
+    let fronted =
+        ["--insecure", "--connect-to", "other.example:443:api.example:443", "https://other.example/"];
+    let ran = curl(&world, &home, Tier::Full, &[], &fronted).ok();
+    assert!(ran.out().contains("sni-mismatch"), "{ran:?}");
+}
+
+#[test]
+fn a_client_that_takes_only_the_real_certificate_is_named() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    let home = Home::new();
+    let own = world.authority().into_string().unwrap();
+    let arguments = ["--cacert", &own, "https://api.example/"];
+    let ran = curl(&world, &home, Tier::Full, &["--read", &own, "--allow", "api.example"], &arguments);
+    assert_eq!(ran.code(), 60, "{ran:?}");
+    assert_eq!(verdicts(&home), [("blocked".into(), "pinned".into())]);
+    // By default such a client passes unseen where nobody asked to look into it: at its second try.
+    let home = Home::new();
+    let retry = [
+        "--retry",
+        "2",
+        "--retry-all-errors",
+        "--retry-delay",
+        "0",
+        "--cacert",
+        &own,
+        "https://api.example/",
+    ];
+    let ran = curl(&world, &home, Tier::Full, &["--read", &own, "--net", "allow"], &retry).ok();
+    assert!(ran.out().contains(r#""path": "/""#), "{ran:?}");
+    let expected = [("blocked".into(), "pinned".into()), ("opaque".into(), "pinned".into())];
+    assert_eq!(verdicts(&home), expected);
+}
+
+#[test]
+fn proxies_for_tools_that_want_one() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    let home = Home::new();
+    let project = home.project("p");
+    let script = "
+for proxy in $REDOMA_PROXY socks5h://127.0.0.1:3128; do
+  curl -sS -x $proxy https://api.example/tls && curl -sS -x $proxy http://api.example/plain || exit 1
+  curl -sS -x $proxy http://other.example/ | grep -q 'redoma allow other.example:80' || exit 2
+done";
+    let options = ["--allow", "api.example", "--allow", "api.example:80"];
+    let _ = world.run(&project, Tier::Full, &options, ["sh", "-c", script]).run().ok();
+    let visible: Vec<_> = verdicts(&home).into_iter().map(|(visibility, _)| visibility).collect();
+    assert_eq!(visible, ["inspected", "inspected", "blocked", "inspected", "inspected", "blocked"]);
+}
+
+#[test]
+fn events_and_websockets_stream() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    let home = Home::new();
+    let project = home.project("p");
+    let script = "import socket, ssl, sys, os
+context = ssl.create_default_context()
+def connect():
+    return context.wrap_socket(socket.create_connection(('api.example', 443), 10), server_hostname='api.example')
+s = connect()
+s.sendall(b'GET /socket HTTP/1.1\\r\\nHost: api.example\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n')
+head = b''
+while b'\\r\\n\\r\\n' not in head: head += s.recv(1000)
+assert b' 101 ' in head, head
+for n in range(100):
+    s.sendall(b'ping %d' % n); assert s.recv(100) == b'ping %d' % n
+s.close()
+s = connect()
+s.sendall(b'GET /events HTTP/1.1\\r\\nHost: api.example\\r\\n\\r\\n')
+got = b''
+for n in range(3):
+    while b'data: %d\\n' % n not in got: got += s.recv(1000)
+    open(os.path.join(sys.argv[1], 'seen-%d' % n), 'w').close()
+print('streamed')";
+    let folder = world.folder().to_str().unwrap().to_owned();
+    let options = ["--allow", "api.example", "--write", &folder];
+    let ran =
+        world.run(&project, Tier::Full, &options, ["/usr/bin/python3", "-c", script, &folder]).run().ok();
+    assert_eq!(ran.out(), "streamed\n");
+}
+
+#[test]
+fn ipv6_is_as_good() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    let home = Home::new();
+    let ran = curl(&world, &home, Tier::Full, &["--net", "allow"], &["-6", "http://v6.example/"]).ok();
+    assert!(ran.out().contains(r#""path": "/""#), "{ran:?}");
+    assert_eq!(flows(&home)[0]["address"], "2600:1f00::1");
+}
