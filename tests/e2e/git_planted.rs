@@ -26,6 +26,26 @@ fn nested(home: &Home) -> String {
     )
 }
 
+/// What the host does to its own repository while a session runs is not the session's doing, where that can be told.
+#[test]
+fn an_overlay_session_moves_nothing_of_the_hosts() {
+    let home = Home::new();
+    let project = home.project("p");
+    let go = home.outside().join("go");
+    let wait = format!("echo ready; until [ -e '{}' ]; do :; done", go.display());
+    let waits = project.shell(&wait).option("--workspace", "overlay").option("--read", home.outside());
+    let held = waits.until_ready();
+    let pointer = project.file("sub/.git", "gitdir: /somewhere/else\n");
+    let hook = project.file("new/.git/hooks/post-commit", "#!/bin/sh\n");
+    project.file("new/.git/HEAD", "ref: refs/heads/main\n");
+    project.file("new/.git/config", "[core]\n\tfsmonitor = watch\n");
+    std::fs::create_dir_all(project.path().join("new/.git/objects")).unwrap();
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(held.wait(), 0);
+    assert!(pointer.exists() && hook.exists());
+    assert!(project.read("new/.git/config").contains("fsmonitor"));
+}
+
 #[test]
 fn a_nested_repository_made_inside_runs_nothing() {
     let home = Home::new();

@@ -89,11 +89,9 @@ pub(crate) struct Probe {
     pub(crate) change: Change,
     making: Making,
     /// Where it leads, or would be made, links followed.
-    end: PathBuf,
+    pub(crate) end: PathBuf,
     /// In a repository. What is made there is judged by what it holds, when the session ends.
     pub(crate) judged: bool,
-    /// In a repository that does not exist yet: nothing there is moved away before the end.
-    pub(crate) in_new_repository: bool,
 }
 
 impl Probe {
@@ -187,9 +185,8 @@ impl Plan {
         };
         let change = if path.is_symlink() { Change::Nothing } else { self.changes[at % self.changes.len()] };
         let (making, end) = (self.makings[at % self.makings.len()], nearest_canonical(&path));
-        let repository = end.ancestors().find(|folder| folder.ends_with(".git"));
-        let (judged, in_new_repository) = (repository.is_some(), repository.is_some_and(|it| !it.is_dir()));
-        Probe { path, is, change, making, end, judged, in_new_repository }
+        let judged = end.components().any(|name| name.as_os_str() == ".git");
+        Probe { path, is, change, making, end, judged }
     }
 
     fn endings_of(&self, folders: &[&Path]) -> Vec<(PathBuf, Ending)> {

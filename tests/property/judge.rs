@@ -11,7 +11,7 @@ use redoma_sandbox::why::Act;
 use redoma_tests::{Ran, Tier};
 
 use crate::attempt::{Attempt, Change, Is, Probe};
-use crate::tree::{Grove, Kept, Kind, Places, SENTINEL, below};
+use crate::tree::{Grove, Kept, Kind, Places, Plant, SENTINEL, below};
 use crate::why::{Why, reaches_the_host};
 
 type Judgement = Result<(), TestCaseError>;
@@ -143,9 +143,6 @@ impl Judge<'_> {
     /// A missing path was made on the host if and only if that was said.
     fn create(&self, at: usize, after: &After) -> Judgement {
         let (probe, verdict) = (&self.attempt.probes[at], &self.said.write[at]);
-        if probe.in_new_repository {
-            return Ok(());
-        }
         // Where a link leads, another probe may have made something.
         let exists = fs::symlink_metadata(&probe.path).is_ok_and(|status| !status.is_symlink());
         let written = after.holds(&Probe::marker(at));
@@ -154,9 +151,9 @@ impl Judge<'_> {
             prop_assert!(done, "could not make {probe:?}: {verdict:?}");
             return Ok(());
         }
-        prop_assert!(!exists, "made {probe:?}: {verdict:?}");
+        prop_assert!(!exists || self.is_judged(&probe.end, verdict), "made {probe:?}: {verdict:?}");
         // What was made under a forbidden name may have been renamed before it was moved away.
-        prop_assert!(!written || verdict.place == Place::Quarantined, "made {probe:?}: {verdict:?}");
+        prop_assert!(!written || verdict.place == Place::Quarantined, "wrote {probe:?}: {verdict:?}");
         Ok(())
     }
 
@@ -203,13 +200,22 @@ impl Judge<'_> {
 
     /// Nothing was made on the host where nothing may be made.
     fn nothing_new(&self, after: &After) -> Judgement {
-        for (path, inode) in &after.entries {
-            let known = self.grove.plants.iter().any(|plant| plant.inode == *inode);
-            let allowed =
-                || reaches_the_host(&self.why.decide(&Question::Create { path, below: self.top(path) }));
-            prop_assert!(known || allowed(), "{} was made", path.display());
+        let planted = |inode| self.grove.plants.iter().any(|plant| plant.inode == inode);
+        for (path, _) in after.entries.iter().filter(|(_, inode)| !planted(*inode)) {
+            let verdict = self.why.decide(&Question::Create { path, below: self.top(path) });
+            let allowed = reaches_the_host(&verdict) || self.is_judged(path, &verdict);
+            prop_assert!(allowed, "{} was made: {verdict:?}", path.display());
         }
         Ok(())
+    }
+
+    /// Whether a path lies in a repository that the session made, where what is protected is left until the end, and
+    /// then if it is harmless.
+    fn is_judged(&self, path: &Path, verdict: &Verdict) -> bool {
+        let repository = path.ancestors().find(|folder| folder.ends_with(".git"));
+        let new = |it: &Path| !self.grove.of(Kind::Folder).any(|plant| plant.path == it);
+        let mut protect = self.why.policy().filesystem.protect.iter();
+        repository.is_some_and(new) && protect.any(|rule| Some(&rule.origin) == verdict.rule.as_ref())
     }
 
     fn host_writable(&self, path: &Path) -> bool {
@@ -257,25 +263,16 @@ pub(crate) fn refusal_is_owed(tier: Tier, why: &Why, grove: &Grove) -> bool {
     let files = &why.policy().filesystem;
     let granted = |path: &Path| files.grant_for(path).is_some_and(|grant| grant.access == Access::Write);
     let ruled = |path: &Path| files.denied(path).is_some() || files.protected(path).is_some();
+    let held =
+        |path: &Path| files.protected(path).is_some() || !path.exists() && files.denied(path).is_some();
+    let in_writable =
+        |plant: &Plant, ruled: &dyn Fn(&Path) -> bool| granted(&plant.path) && ruled(&plant.path);
     match tier {
         // A link is nothing but a name, and a mount needs something to lie on. A change set is the whole project's.
         Tier::Full => {
-            let held = |path: &Path| {
-                files.protected(path).is_some() || !path.exists() && files.denied(path).is_some()
-            };
-            grove.of(Kind::Link).any(|link| held(&link.path))
+            grove.of(Kind::Link).any(|link| in_writable(link, &held))
                 || files.workspace == Workspace::Overlay && !granted(&why.policy().project)
         }
-        Tier::Landlock => grove.plants.iter().any(|plant| {
-            let real = fs::canonicalize(&plant.path).unwrap_or_else(|_| plant.path.clone());
-            granted(&real)
-                && (ruled(&real) || ruled(&plant.path) || hidden_by_another_name(grove, &real, &ruled))
-        }),
+        Tier::Landlock => grove.plants.iter().any(|plant| in_writable(plant, &ruled)),
     }
-}
-
-/// Whether another name of the same file is denied or protected.
-fn hidden_by_another_name(grove: &Grove, path: &Path, ruled: &impl Fn(&Path) -> bool) -> bool {
-    let Some(file) = grove.file_at(path) else { return false };
-    grove.plants.iter().any(|plant| plant.inode == file.inode && ruled(&plant.path))
 }

@@ -105,7 +105,7 @@ fn sample(why: &Why, project: &Project<'_>, attempt: &Attempt) -> Result<(), Tes
 }
 
 fn explained(error: &TestCaseError, policy: &str, grove: &Grove, ran: &Ran) -> TestCaseError {
-    let end = format!("--- exit code {}\n{}", ran.code(), ran.err());
+    let end = format!("--- exit code {}\n{}\n{ran:?}", ran.code(), ran.err());
     TestCaseError::fail(format!("{error}\n--- policy\n{policy}--- tree\n{grove}{end}"))
 }
 

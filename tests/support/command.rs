@@ -245,6 +245,18 @@ impl Drop for Held {
     }
 }
 
+impl Held {
+    /// Waits for its end and returns its exit code.
+    ///
+    /// # Panics
+    /// If a signal ended it, or it takes longer than [`PATIENCE`].
+    #[must_use]
+    pub fn wait(mut self) -> i32 {
+        assert!(wait_gone(self.pid(), PATIENCE), "it did not end within {PATIENCE:?}");
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
 /// A call that runs.
 pub struct Running {
     shown: String,

@@ -73,8 +73,10 @@ impl Why {
 
     fn create(&self, path: &Path) -> Verdict {
         let verdict = self.decide(&Question::Create { path, below: existing(path) });
+        let protects = |rule: &PathRule| Some(&rule.origin) == verdict.rule.as_ref();
+        let protected = || self.policy.filesystem.protect.iter().any(protects);
         match verdict.place {
-            Place::Quarantined if gitguard::in_absent_repository(path) => {
+            Place::Quarantined if gitguard::in_absent_repository(path) && protected() => {
                 let because =
                     "a new repository is judged when the session ends: what git would run is moved away";
                 Verdict { because: because.to_owned(), ..verdict }

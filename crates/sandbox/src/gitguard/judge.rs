@@ -87,8 +87,13 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the session could write there. A path of which some part does not exist may still hold a `..`.
+    /// Whether the session could write there. A path of which some part does not exist may still hold a `..`. Of a project
+    /// whose changes are kept aside the session could write nothing: what is there is the host's own, and the change set
+    /// is judged when it is applied.
     fn is_writable(&self, path: &Path) -> bool {
+        if view::wants_overlay(self.policy) && path.starts_with(&self.policy.project) {
+            return false;
+        }
         let grant = self.policy.filesystem.grant_for(path);
         let plain = !path.components().any(|part| part == Component::ParentDir);
         plain && grant.is_some_and(|grant| grant.access == Access::Write && !grant.system)

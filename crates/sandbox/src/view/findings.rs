@@ -193,7 +193,7 @@ impl Findings {
         match kind {
             Some(kind) => self.add(matched.verdict, Finding::new(path, kind, rule)),
             // `git init` must work; what it leaves is judged at the end.
-            None if gitguard::in_absent_repository(path) => {}
+            None if matched.verdict == Verdict::Protect && gitguard::in_absent_repository(path) => {}
             None if can_be_made(policy, path) => self.absent.push(path.to_owned()),
             None => {}
         }
