@@ -37,6 +37,9 @@ _redoma() {
             redoma,man)
                 cmd="redoma__subcmd__man"
                 ;;
+            redoma,net)
+                cmd="redoma__subcmd__net"
+                ;;
             redoma,policy)
                 cmd="redoma__subcmd__policy"
                 ;;
@@ -70,6 +73,12 @@ _redoma() {
             redoma__subcmd__changes,list)
                 cmd="redoma__subcmd__changes__subcmd__list"
                 ;;
+            redoma__subcmd__net,flows)
+                cmd="redoma__subcmd__net__subcmd__flows"
+                ;;
+            redoma__subcmd__net,show)
+                cmd="redoma__subcmd__net__subcmd__show"
+                ;;
             redoma__subcmd__policy,agents)
                 cmd="redoma__subcmd__policy__subcmd__agents"
                 ;;
@@ -101,7 +110,7 @@ _redoma() {
 
     case "${cmd}" in
         redoma)
-            opts="-q -h -V --quiet --help --version run doctor why allow deny policy changes undo sessions log redteam completions man version"
+            opts="-q -h -V --quiet --help --version run doctor why allow deny policy changes undo sessions log net redteam completions man version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -277,6 +286,52 @@ _redoma() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__net)
+            opts="-q -h --quiet --help flows show"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__net__subcmd__flows)
+            opts="-f -q -h --follow --blocked --opaque --inspected --host --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__net__subcmd__show)
+            opts="-q -h --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

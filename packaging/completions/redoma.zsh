@@ -373,6 +373,52 @@ _arguments "${_arguments_options[@]}" : \
 '::session -- The session, or the beginning of its id; without it, the newest:_default' \
 && ret=0
 ;;
+(net)
+_arguments "${_arguments_options[@]}" : \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+":: :_redoma__subcmd__net_commands" \
+"*::: :->net" \
+&& ret=0
+
+    case $state in
+    (net)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:redoma-net-command-$line[1]:"
+        case $line[1] in
+            (flows)
+_arguments "${_arguments_options[@]}" : \
+'--host=[Only those to hosts like this, such as \`*.example.com\`]:GLOB:_default' \
+'-f[Go on printing until the session ends]' \
+'--follow[Go on printing until the session ends]' \
+'--blocked[Only those that were refused or cut off]' \
+'--opaque[Only those that passed unseen]' \
+'--inspected[Only those that were looked into]' \
+'--json[Print JSON, one connection a line]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'::session -- The session, or the beginning of its id; without it, the newest:_default' \
+&& ret=0
+;;
+(show)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':flow -- Its number, as `net flows` shows it; or SESSION\:NUMBER:_default' \
+&& ret=0
+;;
+        esac
+    ;;
+esac
+;;
 (redteam)
 _arguments "${_arguments_options[@]}" : \
 '--tier=[The tier to attack; without it, what this machine has]:TIER:((full\:"Namespaces, Landlock and seccomp"
@@ -432,6 +478,7 @@ _redoma_commands() {
 'undo:Bring the project back to how it was before a session' \
 'sessions:List the sessions, newest first' \
 'log:Show what a session did' \
+'net:Show what went over the network' \
 'redteam:Attack the boundary from inside, harmlessly, and show what stopped each attempt' \
 'completions:Print the completion script of a shell' \
 'man:Print a manual page' \
@@ -498,6 +545,24 @@ _redoma__subcmd__log_commands() {
 _redoma__subcmd__man_commands() {
     local commands; commands=()
     _describe -t commands 'redoma man commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__net_commands] )) ||
+_redoma__subcmd__net_commands() {
+    local commands; commands=(
+'flows:List the connections of a session\: who made them, where to, and whether they were looked into' \
+'show:Show one connection\: process, decision, TLS, and each request with its headers and the beginning of its body' \
+    )
+    _describe -t commands 'redoma net commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__net__subcmd__flows_commands] )) ||
+_redoma__subcmd__net__subcmd__flows_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma net flows commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__net__subcmd__show_commands] )) ||
+_redoma__subcmd__net__subcmd__show_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma net show commands' commands "$@"
 }
 (( $+functions[_redoma__subcmd__policy_commands] )) ||
 _redoma__subcmd__policy_commands() {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// The last record of each flow.
 fn flows(home: &Home) -> Vec<Value> {
-    let log = home.project("p").redoma(["log", "--json"]).run().ok();
+    let log = home.folder("reader").redoma(["log", "--json"]).run().ok();
     let mut flows: Vec<Value> = Vec::new();
     for line in log.out().lines() {
         let record: Value = serde_json::from_str(line).unwrap();
@@ -18,7 +18,7 @@ fn flows(home: &Home) -> Vec<Value> {
 }
 
 fn events(home: &Home, kind: &str) -> Vec<Value> {
-    let log = home.project("p").redoma(["log", "--json"]).run().ok();
+    let log = home.folder("reader").redoma(["log", "--json"]).run().ok();
     let records =
         log.out().lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>();
     records.into_iter().filter(|record| record["kind"] == kind).collect()
@@ -255,4 +255,82 @@ fn ipv6_is_as_good() {
     let ran = curl(&world, &home, Tier::Full, &["--net", "allow"], &["-6", "http://v6.example/"]).ok();
     assert!(ran.out().contains(r#""path": "/""#), "{ran:?}");
     assert_eq!(flows(&home)[0]["address"], "2600:1f00::1");
+}
+
+#[test]
+fn a_person_is_asked_once_and_who_cannot_be_asked_is_a_no() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    let home = Home::new();
+    let project = home.project("p");
+    let script =
+        "curl -sS https://api.example/1; curl -sS https://api.example/2; curl -sS https://other.example/";
+    let mut terminal = world.run(&project, Tier::Full, &["--net", "ask"], ["sh", "-c", script]).terminal();
+    terminal.send("s");
+    terminal.expect("wants to connect to api.example:443");
+    terminal.expect("[D]eny?");
+    // What was typed before, and at once, answers nothing; so it is typed until it does.
+    let answered = |home: &Home| !events(home, "approval").is_empty();
+    while !answered(&home) {
+        terminal.send("s");
+    }
+    terminal.expect("\"path\": \"/1\"");
+    terminal.expect("\"path\": \"/2\"");
+    terminal.expect("wants to connect to other.example:443");
+    while events(&home, "approval").len() < 2 {
+        terminal.send("d");
+    }
+    terminal.expect("hint: redoma allow other.example:443");
+    let (code, _) = terminal.finish();
+    assert_eq!(code, 0);
+    let answers: Vec<_> =
+        events(&home, "approval").iter().map(|approval| approval["answer"].clone()).collect();
+    assert_eq!(answers, ["session", "deny"]);
+
+    let home = Home::new();
+    let ran = world.run(&home.project("p"), Tier::Full, &["--net", "ask"], ["sh", "-c", script]).run().ok();
+    assert!(
+        ran.out().contains("approval-timeout") && ran.err().contains("redoma allow api.example:443"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn what_is_allowed_always_is_written_into_the_policy() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    let home = Home::new();
+    let project = home.project("p");
+    let command = ["curl", "-sS", "https://api.example/1"];
+    let mut terminal = world.run(&project, Tier::Full, &["--net", "ask"], command).terminal();
+    terminal.expect("[D]eny?");
+    while events(&home, "approval").is_empty() {
+        terminal.send("a");
+    }
+    let _ = terminal.finish();
+    assert!(project.read("redoma.toml").contains("api.example"));
+}
+
+#[test]
+fn ports_are_published_and_reached_one_by_one() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    for tier in Tier::ALL {
+        let home = Home::new();
+        let project = home.project_for(tier);
+        // Port 80 of this machine is a web server in this world.
+        home.policy("[network.local]\nreach = [\"localhost:80\"]\n");
+        let script = "curl -sS http://127.0.0.1/reached; curl -s telnet://127.0.0.1:25 </dev/null; true";
+        let ran = world.run(&project, tier, &["--net", "deny"], ["sh", "-c", script]).run().ok();
+        assert!(
+            ran.out().contains("\"path\": \"/reached\"") && !ran.out().contains("220 ready"),
+            "{tier:?} {ran:?}"
+        );
+        let reached = flows(&home).into_iter().filter(|flow| flow["port"] == 80).collect::<Vec<_>>();
+        assert_eq!(reached.len(), 1, "{tier:?} {reached:?}");
+        assert_eq!(
+            (&reached[0]["direction"], &reached[0]["visibility"]),
+            (&"reach".into(), &"opaque".into())
+        );
+    }
 }

@@ -1,5 +1,6 @@
 //! What can be typed. Each flag has one definition, from which help, man page and completions are made.
 
+mod net;
 mod policy;
 mod run;
 mod workspace;
@@ -10,6 +11,7 @@ use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Style};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use net::{NetArgs, NetCommand, NetFlowsArgs, NetShowArgs};
 pub(crate) use policy::{
     PolicyArgs, PolicyCheckArgs, PolicyCommand, PolicyDiffArgs, PolicyInitArgs, PolicyListArgs,
     PolicyShowArgs, PolicyTrustArgs,
@@ -55,6 +57,7 @@ pub(crate) enum Command {
     Undo(UndoArgs),
     Sessions(SessionsArgs),
     Log(LogArgs),
+    Net(NetArgs),
     Redteam(RedteamArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -7,6 +7,7 @@ mod edit;
 mod kept;
 mod log;
 mod man;
+mod net;
 mod policy;
 mod record;
 mod redteam;
@@ -34,6 +35,7 @@ pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Ex
         Command::Undo(args) => undo::undo(&args, printer),
         Command::Sessions(args) => sessions::sessions(&args, printer),
         Command::Log(args) => log::log(&args, printer),
+        Command::Net(args) => net::dispatch(args, printer),
         Command::Redteam(args) => redteam::redteam(&args, printer),
         Command::Completions(args) => completions::completions(&args, printer),
         Command::Man(args) => man::man(&args, printer),

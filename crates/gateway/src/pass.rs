@@ -55,7 +55,9 @@ impl Gateway {
     /// A connection from inside to the network.
     pub(crate) async fn out(self: &Arc<Self>, client: TcpStream, asked: Asked, process: Option<Process>) {
         let Asked { target, already: said, one_request } = asked;
-        let flow = self.flows.open(target, Direction::Out, process);
+        // Where loopback is the machine's own, this is how its ports are reached.
+        let direction = if target.host.is_loopback() { Direction::Reach } else { Direction::Out };
+        let flow = self.flows.open(target, direction, process);
         let (gateway, passing) = (Arc::clone(self), Arc::clone(&flow));
         let task = tokio::spawn(async move {
             let target = passing.target();
@@ -135,8 +137,14 @@ impl Passage<'_> {
             Ok(Permit::Opaque(reason)) => self.pass_unseen(reason).await,
             Ok(Permit::Inspect { reason, pinned }) => self.look_into(reason, pinned).await,
             Err(reason) => {
-                let refusal = Refusal::new(reason, self.connection.verdict.because.clone());
-                self.refuse(refusal.unless(change)).await;
+                let (because, change) = match reason {
+                    Reason::ApprovalDenied | Reason::ApprovalTimeout => {
+                        (reason.in_words().to_owned(), Some(format!("redoma allow {}", self.flow.target())))
+                    }
+                    _ => (self.connection.verdict.because.clone(), change),
+                };
+                self.flow.set_rule(rule.as_deref(), change.as_deref());
+                self.refuse(Refusal::new(reason, because).unless(change)).await;
             }
         }
     }

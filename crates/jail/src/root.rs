@@ -458,10 +458,27 @@ pub(crate) fn place_again(pieces: &[Piece]) -> Result<(), Failure> {
     // Nothing may be created now.
     root.ours.clear();
     for piece in pieces {
-        // What the host has removed needs no cover.
-        root.where_present(piece.at(), |root, _| root.place(piece, None))?;
+        root.place_where_it_is(piece)?;
     }
     root.let_go_of_store()
+}
+
+impl Root {
+    /// A program on the host that writes a file several times, as git does, may replace it between our look at it and our
+    /// mount on it.
+    fn place_where_it_is(&mut self, piece: &Piece) -> Result<(), Failure> {
+        const TRIES: usize = 100;
+        let mut placed = Ok(());
+        for _ in 0..TRIES {
+            // What the host has removed needs no cover.
+            placed = self.where_present(piece.at(), |root, _| root.place(piece, None));
+            match &placed {
+                Err(failure) if failure.errno() == Errno::NOENT => {}
+                _ => return placed,
+            }
+        }
+        placed
+    }
 }
 
 // === rehearsals, for the probes ===

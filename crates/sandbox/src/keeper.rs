@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use redoma_audit::Event;
-use redoma_audit::event::Answer;
 use redoma_jail::{Event as Change, Jail, Piece};
 use redoma_sys::{Errno, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 
+use crate::ask::{Answered, Asking};
 use crate::error::RunError;
 use crate::gateway::{Served, Serving};
 use crate::held::Held;
@@ -27,6 +27,8 @@ pub(crate) enum News {
     HeldAgain(Vec<PathBuf>),
     /// Something went over the network, or did not.
     Network(Box<Event>),
+    /// A person answered, or nobody did.
+    Answered(Answered),
     /// The gateway is gone.
     GatewayGone,
 }
@@ -40,6 +42,8 @@ pub(crate) struct Keeper<'a> {
     pub(crate) watch: Option<&'a mut Watch>,
     pub(crate) held: Option<&'a mut Held>,
     pub(crate) gateway: Option<&'a mut Serving>,
+    /// Made when the first question comes.
+    pub(crate) asking: Option<Asking>,
     pub(crate) deadline: Option<Instant>,
     /// When to begin to listen for changes from outside; none once it has.
     pub(crate) listen_at: Option<Instant>,
@@ -63,6 +67,7 @@ struct Ready {
     quarantine: bool,
     held: bool,
     gateway: bool,
+    keys: bool,
     relay: Wants,
     pipes: Vec<usize>,
 }
@@ -103,6 +108,7 @@ impl Keeper<'_> {
             if ready.gateway {
                 self.hear_gateway(tell)?;
             }
+            self.hear_person(ready.keys, tell)?;
             if ready.event {
                 match self.jail.event()? {
                     Some(Change::Ended(ending)) => return Ok(RunEnd::Command(ending)),
@@ -118,12 +124,39 @@ impl Keeper<'_> {
         for served in gateway.receive()? {
             match served {
                 Served::Event(event) => tell(News::Network(event))?,
-                Served::Question(question) => gateway.answer(question.number, Answer::Expired),
+                Served::Question(question) => {
+                    let asking = self.asking.get_or_insert_with(Asking::new);
+                    if let Some(answered) = asking.take(*question) {
+                        gateway.answer(answered.question.number, answered.answer);
+                        tell(News::Answered(answered))?;
+                    }
+                }
                 Served::Gone => {
                     self.gateway = None;
                     return tell(News::GatewayGone);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Passes answers on, and puts up the next question.
+    fn hear_person(
+        &mut self,
+        keys: bool,
+        tell: &mut dyn FnMut(News) -> Result<(), RunError>,
+    ) -> Result<(), RunError> {
+        let Some(asking) = &mut self.asking else { return Ok(()) };
+        let answered = if keys { asking.read_keys() } else { None };
+        if let Some(answered) = answered.or_else(|| asking.expire()) {
+            if let Some(gateway) = &mut self.gateway {
+                gateway.answer(answered.question.number, answered.answer);
+            }
+            tell(News::Answered(answered))?;
+        }
+        asking.put_up(self.relay.as_ref().is_some_and(Relay::has_whole_screen));
+        if let Some(relay) = &mut self.relay {
+            relay.hold(asking.stands());
         }
         Ok(())
     }
@@ -163,7 +196,8 @@ impl Keeper<'_> {
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             return Ok(None);
         }
-        let next = self.deadline.into_iter().chain(self.listen_at).min();
+        let asked = self.asking.as_ref().and_then(Asking::deadline);
+        let next = self.deadline.into_iter().chain(self.listen_at).chain(asked).min();
         let left = next.map(|next| timespec(next.saturating_duration_since(now)));
         let wants = self.relay.as_ref().map(Relay::wants).unwrap_or_default();
         let mut fds = vec![PollFd::new(self.jail, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
@@ -171,6 +205,8 @@ impl Keeper<'_> {
             self.watch.as_ref().and_then(|watch| watch.fd()).map(|fd| push(&mut fds, fd, PollFlags::IN));
         let held = self.held.as_ref().and_then(|held| held.fd()).map(|fd| push(&mut fds, fd, PollFlags::IN));
         let gateway = self.gateway.as_ref().map(|gateway| push(&mut fds, gateway.as_fd(), PollFlags::IN));
+        let keys =
+            self.asking.as_ref().and_then(Asking::keys).map(|keys| push(&mut fds, keys, PollFlags::IN));
         let (input, output, inner) = self.relay_places(&mut fds, wants);
         let pipes: Vec<(usize, usize)> =
             self.pipes.waits().map(|(index, fd, flags)| (index, push(&mut fds, fd, flags))).collect();
@@ -185,6 +221,7 @@ impl Keeper<'_> {
             quarantine: any(watch),
             held: any(held),
             gateway: any(gateway),
+            keys: any(keys),
             pipes: pipes.into_iter().filter(|(_, at)| any(Some(*at))).map(|(index, _)| index).collect(),
             relay: Wants {
                 read_input: any(input),
@@ -237,6 +274,9 @@ impl Keeper<'_> {
             return Ok(());
         }
         self.jail.freeze(true)?;
+        if let Some(asking) = &mut self.asking {
+            asking.take_down("");
+        }
         if let Some(relay) = &mut self.relay {
             relay.give_terminal_back();
         }

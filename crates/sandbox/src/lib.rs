@@ -1,5 +1,6 @@
 //! Sandboxes: the manager, the native driver, change sets and undo.
 
+mod ask;
 pub mod changes;
 pub mod decoy;
 mod error;
@@ -34,4 +35,4 @@ pub mod why;
 pub use error::RunError;
 pub use kept::Kept;
 pub use manager::Manager;
-pub use run::{RunEnd, RunOutcome, RunRequest};
+pub use run::{NetworkSummary, Refused, RunEnd, RunOutcome, RunRequest};

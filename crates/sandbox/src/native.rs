@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use redoma_audit::SessionId;
-use redoma_audit::event::{Outcome, Usage};
+use redoma_audit::event::{Answer, Outcome, Usage};
+use redoma_gateway::Question as Asked;
 use redoma_jail::limits::{self, Claim, Limits, Scraps, Wanted};
 use redoma_jail::{Blueprint, Canary, Enforced, Exec, Identity, Jail, Wire};
-use redoma_policy::{Access, Effect, Question, ResolvedPolicy, Tier, Workspace};
+use redoma_policy::{Access, Authority, Effect, Question, ResolvedPolicy, Tier, Workspace};
 
 use crate::decoy::Seed;
 use crate::error::RunError;
@@ -26,7 +27,7 @@ use crate::kept::{self, Kept};
 use crate::leftovers;
 use crate::quarantine::{Quarantined, Watch};
 use crate::record::{self, RunRecord, micros};
-use crate::run::{RunEnd, RunOutcome, RunRequest};
+use crate::run::{NetworkSummary, RunEnd, RunOutcome, RunRequest};
 use crate::streams::Streams;
 use crate::terminal::Relay;
 use crate::undo::{self, Backup, UndoError};
@@ -55,6 +56,7 @@ struct Sandbox {
     variables: Vec<(&'static str, OsString)>,
     notes: Vec<String>,
     quarantined: Vec<Quarantined>,
+    network: NetworkSummary,
     /// Tells others that the session's temporary folder is in use.
     _claim: Option<Claim>,
 }
@@ -117,6 +119,7 @@ impl Run<'_> {
             variables,
             notes,
             quarantined: Vec::new(),
+            network: NetworkSummary::default(),
             _claim: claim,
         })
     }
@@ -144,15 +147,25 @@ impl Run<'_> {
             watch: sandbox.watch.as_mut(),
             held: sandbox.held.as_mut(),
             gateway: sandbox.gateway.as_mut(),
+            asking: None,
             deadline: time.map(|time| Instant::now() + time),
             listen_at: Some(Instant::now() + keeper::UNWATCHED),
             stop_asked: false,
         };
-        let quarantined = &mut sandbox.quarantined;
+        let (quarantined, network) = (&mut sandbox.quarantined, &mut sandbox.network);
         let end = keeper.watch_over(&mut |news| match news {
             News::Quarantined(found) => note(record, quarantined, found),
             News::HeldAgain(paths) => paths.iter().try_for_each(|path| record.held_again(path)),
-            News::Network(event) => record.append(&event),
+            News::Network(event) => {
+                network.add(&event);
+                record.append(&event)
+            }
+            News::Answered(answered) => {
+                if answered.answer == Answer::Always {
+                    network.always.push(target_of(&answered.question));
+                }
+                record.answered(&answered)
+            }
             News::GatewayGone => record.gateway_gone(),
         })?;
         let Keeper { relay, mut pipes, .. } = keeper;
@@ -220,6 +233,7 @@ impl Run<'_> {
             hits,
             wall: began.elapsed(),
             usage,
+            network: sandbox.network,
             notes: sandbox.notes,
         };
         Ok((outcome, record::outcome(end), recorded))
@@ -466,7 +480,13 @@ impl Sandbox {
     /// Lets what was sent arrive, and hears what is left to write down.
     fn end_gateway(&mut self, record: &mut RunRecord) -> Result<(), RunError> {
         let gateway = self.gateway.take();
-        gateway.map_or(Ok(()), |gateway| gateway.finish(&mut |event| record.append(event)))
+        let network = &mut self.network;
+        gateway.map_or(Ok(()), |gateway| {
+            gateway.finish(&mut |event| {
+                network.add(event);
+                record.append(event)
+            })
+        })
     }
 
     /// Moves away what appeared where nothing may, when nothing runs any more that could make it again.
@@ -489,6 +509,11 @@ fn note(record: &mut RunRecord, all: &mut Vec<Quarantined>, found: Vec<Quarantin
     }
     first?;
     if all.len() < MOST { Ok(()) } else { Err(RunError::Flood { limit: MOST }) }
+}
+
+/// As `redoma allow` takes it.
+fn target_of(question: &Asked) -> String {
+    Authority { host: question.host.clone(), port: Some(question.port) }.to_string()
 }
 
 /// A limit that holds less than its name says.

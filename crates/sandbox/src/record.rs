@@ -4,13 +4,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use redoma_audit::event::{
-    Alert, Decision, DecisionBy, Exec, FileAction, FileEvent, Lifecycle, Limit, LimitAction, LimitKind,
-    Outcome, Phase, Question, SessionEnd, SessionMeta, Severity, Usage, Verdict,
+    Alert, Approval, Decision, DecisionBy, Exec, FileAction, FileEvent, Lifecycle, Limit, LimitAction,
+    LimitKind, Outcome, Phase, Question, SessionEnd, SessionMeta, Severity, Usage, Verdict,
 };
 use redoma_audit::{Argv, Digest, Event, SessionId, SessionLog, Store, Text};
 use redoma_jail::{Ending, limits};
 use redoma_policy::{NetworkDefault, ResolvedPolicy, Tier};
 
+use crate::ask::Answered;
 use crate::error::RunError;
 use crate::quarantine::{self, Quarantined};
 use crate::run::{RunEnd, RunRequest};
@@ -123,6 +124,18 @@ impl RunRecord {
             message: Text::new("it was changed or replaced from outside while the session ran"),
             path: Some(Text::new(path.as_os_str())),
             pid: None,
+        }))
+    }
+
+    /// A question of the gateway's was answered.
+    pub(crate) fn answered(&mut self, answered: &Answered) -> Result<(), RunError> {
+        let Answered { question, answer } = answered;
+        let target = redoma_policy::Authority { host: question.host.clone(), port: Some(question.port) };
+        self.append(&Event::Approval(Approval {
+            question: Question::Connect,
+            target: Text::new(&target.to_string()),
+            answer: *answer,
+            by: Text::new("terminal"),
         }))
     }
 

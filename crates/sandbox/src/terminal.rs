@@ -10,6 +10,7 @@ use redoma_sys::Errno;
 use rustix::fs::{Mode, OFlags};
 use rustix::termios::{OptionalActions, QueueSelector, Termios};
 
+use crate::ask::Screen;
 use crate::streams::Streams;
 
 /// At most this much waits in either direction; the side that is faster is not read meanwhile.
@@ -25,6 +26,9 @@ pub(crate) struct Relay {
     to_outer: VecDeque<u8>,
     input_ended: bool,
     inner_ended: bool,
+    screen: Screen,
+    /// The terminal is somebody else's for a while.
+    held: bool,
 }
 
 /// What the relay waits for.
@@ -51,6 +55,8 @@ impl Relay {
             to_outer: VecDeque::new(),
             input_ended: false,
             inner_ended: false,
+            screen: Screen::default(),
+            held: false,
         };
         relay.take_terminal();
         Ok(relay)
@@ -97,10 +103,36 @@ impl Relay {
     /// What the next round should wait for.
     pub(crate) fn wants(&self) -> Wants {
         Wants {
-            read_input: !self.input_ended && self.saved.is_some() && self.to_inner.len() < BUFFERED,
-            write_output: !self.to_outer.is_empty(),
+            read_input: !self.input_ended
+                && !self.held
+                && self.saved.is_some()
+                && self.to_inner.len() < BUFFERED,
+            write_output: !self.held && !self.to_outer.is_empty(),
             read_inner: !self.inner_ended && self.to_outer.len() < BUFFERED,
             write_inner: !self.to_inner.is_empty(),
+        }
+    }
+
+    /// Leaves the terminal to a question, or takes it back. A program that drew on all of it is made to draw anew.
+    pub(crate) fn hold(&mut self, held: bool) {
+        let released = self.held && !held;
+        self.held = held;
+        if released && self.screen.is_alternate() {
+            self.redraw();
+        }
+    }
+
+    /// Whether a program draws on the whole screen.
+    pub(crate) fn has_whole_screen(&self) -> bool {
+        self.screen.is_alternate()
+    }
+
+    /// Programs draw anew when the size changes; to the same size it does not.
+    fn redraw(&self) {
+        if let Ok(size) = rustix::termios::tcgetwinsize(&self.inner) {
+            let smaller = rustix::termios::Winsize { ws_row: size.ws_row.saturating_sub(1).max(1), ..size };
+            let _ = rustix::termios::tcsetwinsize(&self.inner, smaller);
+            let _ = rustix::termios::tcsetwinsize(&self.inner, size);
         }
     }
 
@@ -117,12 +149,14 @@ impl Relay {
             self.read_input();
         }
         if ready.read_inner {
+            let before = self.to_outer.len();
             self.inner_ended |= read_into(&self.inner, &mut self.to_outer);
+            self.screen.see(&self.to_outer.make_contiguous()[before..]);
         }
         if ready.write_inner && write_from(&mut self.to_inner, &self.inner).is_err() {
             self.to_inner.clear();
         }
-        self.flush_output(ready.write_output || ready.read_inner);
+        self.flush_output(!self.held && (ready.write_output || ready.read_inner));
     }
 
     fn read_input(&mut self) {

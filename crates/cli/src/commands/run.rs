@@ -11,7 +11,8 @@ use redoma_policy::{NoticeKind, ResolvedPolicy};
 use redoma_sandbox::settings::Settings;
 use redoma_sandbox::{Manager, RunError, RunRequest, shell};
 
-use crate::args::RunArgs;
+use super::edit::{self, Way};
+use crate::args::{EditArgs, RunArgs};
 use crate::exit::Exit;
 use crate::failure::Hinted;
 use crate::layers::{self, Resolved};
@@ -32,6 +33,10 @@ pub(crate) fn run(args: RunArgs, printer: &Printer) -> anyhow::Result<Exit> {
         file.write(&report)?;
     }
     report.tell(args.json, printer)?;
+    for target in outcome.network.always {
+        // The answer was given in this session; it is written where the user would write it.
+        edit::edit(Way::Allow, &EditArgs { target, project: false, user: false }, printer)?;
+    }
     Ok(Exit::of_command(outcome.end.exit_code()))
 }
 

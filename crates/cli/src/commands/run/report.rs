@@ -10,7 +10,7 @@ use redoma_audit::SessionId;
 use redoma_audit::escape::{printable, printable_block};
 use redoma_policy::{Question, Tier};
 use redoma_sandbox::quarantine::{Outcome, Quarantined};
-use redoma_sandbox::{RunEnd, RunOutcome, RunRequest};
+use redoma_sandbox::{NetworkSummary, RunEnd, RunOutcome, RunRequest};
 use serde::Serialize;
 
 use crate::printer::{BOLD, Printer, WARN, paint};
@@ -33,8 +33,9 @@ pub(super) struct Report {
     peak_memory: u64,
     hidden: Vec<Hidden>,
     quarantined: Vec<Moved>,
+    network: NetworkSummary,
     notes: Vec<String>,
-    /// What would show the first hidden path.
+    /// What would let the first refused connection through, or show the first hidden path.
     change: Option<String>,
 }
 
@@ -73,6 +74,7 @@ impl Report {
                 .map(|(path, rule)| Hidden { path: path.clone(), rule: rule.to_string() })
                 .collect(),
             quarantined: outcome.quarantined.iter().map(Moved::from).collect(),
+            network: outcome.network.clone(),
             notes: outcome.notes.clone(),
             change: change(request, outcome),
         }
@@ -109,7 +111,31 @@ impl Report {
             let names = self.quarantined.iter().map(|one| one.path.as_path());
             lines.push(format!("  {} {}", paint(WARN, "moved to quarantine:"), listed(names)));
         }
+        lines.extend(self.network_lines());
         lines.extend(self.notes.iter().map(|note| format!("  {} {}", paint(WARN, "note:"), printable(note))));
+        lines
+    }
+}
+
+impl Report {
+    /// What was refused, and what passed unseen. That something was looked into goes without saying.
+    fn network_lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let refused = &self.network.refused;
+        for one in refused.iter().take(SHOWN) {
+            let times = if one.times > 1 { format!(" ({} times)", one.times) } else { String::new() };
+            let target = printable(&one.target);
+            lines.push(format!("  {} {target}, {}{times}", paint(WARN, "blocked:"), printable(&one.reason)));
+        }
+        if refused.len() > SHOWN {
+            let more = refused.len() - SHOWN;
+            lines.push(format!("  {} {more} more: `redoma net flows --blocked`", paint(WARN, "blocked:")));
+        }
+        if self.network.opaque > 0 {
+            let count = self.network.opaque;
+            let what = if count == 1 { "connection" } else { "connections" };
+            lines.push(format!("  {} {count} {what} passed unseen", paint(WARN, "opaque:")));
+        }
         lines
     }
 }
@@ -124,11 +150,15 @@ impl From<&Quarantined> for Moved {
     }
 }
 
-/// The change that would show the first path that was hidden.
+/// The change that would let the first through that was refused, or show the first path that was hidden.
 fn change(request: &RunRequest, outcome: &RunOutcome) -> Option<String> {
-    let (path, _) = outcome.hidden.first()?;
-    let verdict = request.policy.decide(&Question::Read(path), outcome.tier);
-    verdict.change.map(|change| change.to_string())
+    let refused = outcome.network.refused.iter().find_map(|refused| refused.change.clone());
+    let hidden = || {
+        let (path, _) = outcome.hidden.first()?;
+        let verdict = request.policy.decide(&Question::Read(path), outcome.tier);
+        verdict.change.map(|change| change.to_string())
+    };
+    refused.or_else(hidden)
 }
 
 fn listed<'a>(paths: impl ExactSizeIterator<Item = &'a Path>) -> String {

@@ -1,0 +1,55 @@
+use clap::{Args, Subcommand};
+
+/// Show what went over the network
+#[derive(Debug, Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct NetArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: NetCommand,
+}
+
+/// What can be done with the network's record.
+#[derive(Debug, Subcommand)]
+pub(crate) enum NetCommand {
+    Flows(NetFlowsArgs),
+    Show(NetShowArgs),
+}
+
+/// List the connections of a session: who made them, where to, and whether they were looked into
+///
+/// Each is one of three things. Inspected: it was decoded, and its requests are on the record. Opaque: it was let
+/// through, and nobody saw what it carried. Blocked: it was refused or cut off. They are never counted together.
+#[derive(Debug, Args)]
+pub(crate) struct NetFlowsArgs {
+    /// The session, or the beginning of its id; without it, the newest
+    pub(crate) session: Option<String>,
+    /// Go on printing until the session ends
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Only those that were refused or cut off
+    #[arg(long)]
+    pub(crate) blocked: bool,
+    /// Only those that passed unseen
+    #[arg(long)]
+    pub(crate) opaque: bool,
+    /// Only those that were looked into
+    #[arg(long)]
+    pub(crate) inspected: bool,
+    /// Only those to hosts like this, such as `*.example.com`
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) host: Option<String>,
+    /// Print JSON, one connection a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show one connection: process, decision, TLS, and each request with its headers and the beginning of its body
+#[derive(Debug, Args)]
+pub(crate) struct NetShowArgs {
+    /// Its number, as `net flows` shows it; or SESSION:NUMBER
+    pub(crate) flow: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
