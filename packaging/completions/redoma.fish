@@ -38,6 +38,7 @@ complete -c redoma -n "__fish_redoma_needs_command" -f -a "undo" -d 'Bring the p
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "sessions" -d 'List the sessions, newest first'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "log" -d 'Show what a session did'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "net" -d 'Show what went over the network'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "proxy" -d 'Serve the gateway by itself, as an HTTP and SOCKS 5 proxy, until it is interrupted'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "redteam" -d 'Attack the boundary from inside, harmlessly, and show what stopped each attempt'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "man" -d 'Print a manual page'
@@ -232,6 +233,30 @@ complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subco
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from show" -l json -d 'Print JSON'
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l listen -d 'Where to listen' -r
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l ca-out -d 'Write the certificate that clients are to trust into this file' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l policy -d 'Use this file in place of the project\'s redoma.toml' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l profile -d 'Begin from this profile' -r
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l agent -d 'Add what this agent needs' -r
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l net -d 'The network, where no rule decides' -r -f -a "none\t'No network at all'
+deny\t'Only what a rule allows'
+ask\t'Ask the user'
+allow\t'Everything but what a rule denies'"
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l allow -d 'Allow connections to hosts, with commas between them: `example.com`, `*.example.com:8443`, `localhost:5432`, or what a tool needs: `npm`, `pip`, `cargo`, `git`, …' -r
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l read -d 'Allow reading a path' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l write -d 'Allow reading and writing a path' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l deny -d 'Deny a path or pattern, whatever else allows it' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l env -d 'Pass a variable, or set it' -r
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l workspace -d 'Work on the project itself, or on a layer above it' -r -f -a "direct\t'The project itself'
+overlay\t'A layer above it, until `redoma changes apply`'"
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l memory -d 'Limit memory, such as 1GiB' -r
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l cpus -d 'Limit processors, such as 1.5' -r
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l pids -d 'Limit processes and threads' -r
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l time -d 'End everything after this time, such as 30m' -r
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l undo -d 'Keep what `redoma undo` needs'
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l no-undo -d 'Keep nothing for `redoma undo`'
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand proxy" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l tier -d 'The tier to attack; without it, what this machine has' -r -f -a "full\t'Namespaces, Landlock and seccomp'
 landlock\t'Landlock and seccomp'"
 complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l attempt -d 'Make one attempt, here and now; used inside' -r

@@ -419,6 +419,36 @@ _arguments "${_arguments_options[@]}" : \
     ;;
 esac
 ;;
+(proxy)
+_arguments "${_arguments_options[@]}" : \
+'--listen=[Where to listen]:ADDRESS:PORT:_default' \
+'--ca-out=[Write the certificate that clients are to trust into this file]:FILE:_files' \
+'--policy=[Use this file in place of the project'\''s redoma.toml]:FILE:_files' \
+'--profile=[Begin from this profile]:NAME:_default' \
+'--agent=[Add what this agent needs]:NAME:_default' \
+'--net=[The network, where no rule decides]:MODE:((none\:"No network at all"
+deny\:"Only what a rule allows"
+ask\:"Ask the user"
+allow\:"Everything but what a rule denies"))' \
+'*--allow=[Allow connections to hosts, with commas between them\: \`example.com\`, \`*.example.com\:8443\`, \`localhost\:5432\`, or what a tool needs\: \`npm\`, \`pip\`, \`cargo\`, \`git\`, …]:HOST[:PORT],…:_default' \
+'*--read=[Allow reading a path]:PATH:_files' \
+'*--write=[Allow reading and writing a path]:PATH:_files' \
+'*--deny=[Deny a path or pattern, whatever else allows it]:PATH:_files' \
+'*--env=[Pass a variable, or set it]:NAME[=VALUE]:_default' \
+'--workspace=[Work on the project itself, or on a layer above it]:KIND:((direct\:"The project itself"
+overlay\:"A layer above it, until \`redoma changes apply\`"))' \
+'--memory=[Limit memory, such as 1GiB]:SIZE:_default' \
+'--cpus=[Limit processors, such as 1.5]:N:_default' \
+'--pids=[Limit processes and threads]:N:_default' \
+'--time=[End everything after this time, such as 30m]:SPAN:_default' \
+'--undo[Keep what \`redoma undo\` needs]' \
+'(--undo)--no-undo[Keep nothing for \`redoma undo\`]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
 (redteam)
 _arguments "${_arguments_options[@]}" : \
 '--tier=[The tier to attack; without it, what this machine has]:TIER:((full\:"Namespaces, Landlock and seccomp"
@@ -479,6 +509,7 @@ _redoma_commands() {
 'sessions:List the sessions, newest first' \
 'log:Show what a session did' \
 'net:Show what went over the network' \
+'proxy:Serve the gateway by itself, as an HTTP and SOCKS 5 proxy, until it is interrupted' \
 'redteam:Attack the boundary from inside, harmlessly, and show what stopped each attempt' \
 'completions:Print the completion script of a shell' \
 'man:Print a manual page' \
@@ -617,6 +648,11 @@ _redoma__subcmd__policy__subcmd__show_commands() {
 _redoma__subcmd__policy__subcmd__trust_commands() {
     local commands; commands=()
     _describe -t commands 'redoma policy trust commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__proxy_commands] )) ||
+_redoma__subcmd__proxy_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma proxy commands' commands "$@"
 }
 (( $+functions[_redoma__subcmd__redteam_commands] )) ||
 _redoma__subcmd__redteam_commands() {

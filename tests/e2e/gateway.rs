@@ -334,3 +334,35 @@ fn ports_are_published_and_reached_one_by_one() {
         );
     }
 }
+
+#[test]
+fn the_gateway_serves_by_itself_as_a_proxy() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    let home = Home::new();
+    let project = home.folder("p");
+    let options = ["proxy", "--net", "deny", "--allow", "api.example", "--ca-out", "ca.pem"];
+    let running = world.enter(project.redoma(options)).spawn();
+    let certificate = project.path().join("ca.pem");
+    while !std::fs::read_to_string(&certificate).is_ok_and(|pem| pem.ends_with("CERTIFICATE-----\n")) {
+        std::thread::yield_now();
+    }
+    let curl = format!("curl -sS --cacert {} -x", certificate.display());
+    let script = format!(
+        "{curl} http://127.0.0.1:8899 https://api.example/http && {curl} socks5h://127.0.0.1:8899 https://api.example/socks &&
+        {curl} http://127.0.0.1:8899 https://other.example/ && {curl} http://127.0.0.1:8899 http://127.0.0.1/"
+    );
+    let ran = world.outside(&script).output().unwrap();
+    let out = String::from_utf8(ran.stdout).unwrap();
+    assert!(out.contains("\"path\": \"/http\"") && out.contains("\"path\": \"/socks\""), "{out}");
+    assert!(out.contains("redoma allow other.example:443") && out.contains("blocked 127.0.0.1:80"), "{out}");
+    let pid = rustix::process::Pid::from_raw(running.pid()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ran = running.wait().ok();
+    assert!(ran.err().contains("2 inspected, 0 opaque, 2 blocked"), "{ran:?}");
+    let flows = flows(&home);
+    assert!(
+        flows.iter().all(|flow| flow["process"]["path"].as_str().is_some_and(|path| path.ends_with("curl")))
+    );
+    assert_eq!(flows.len(), 4);
+}

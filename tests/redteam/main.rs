@@ -5,6 +5,7 @@
 
 #![allow(clippy::print_stdout, reason = "the table is what this suite is for")]
 
+mod network;
 mod sessions;
 mod siege;
 

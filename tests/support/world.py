@@ -12,8 +12,12 @@ ZONE |= {
     "loopback.example": ["127.0.0.1"],
     "mixed.example": [V4, PRIVATE],
     "silent.example": ["93.184.1.9"],
+    "rebind.example": [],
 }
 asked = open(os.path.join(FOLDER, "asked"), "w", buffering=1)
+# Everything that arrived anywhere, a line each.
+arrived = open(os.path.join(FOLDER, "arrived"), "w", buffering=1)
+turns = {}
 
 
 def name_of(query):
@@ -32,7 +36,12 @@ class Names(socketserver.BaseRequestHandler):
         family = {1: socket.AF_INET, 28: socket.AF_INET6}.get(kind)
         records = b""
         count = 0
-        for address in ZONE.get(name, []):
+        addresses = ZONE.get(name, [])
+        if name == "rebind.example":
+            # Another one each time it is asked.
+            turns[kind] = turns.get(kind, -1) + 1
+            addresses = [[V4], [PRIVATE], ["127.0.0.1"]][turns[kind] % 3]
+        for address in addresses:
             if family and (":" in address) == (family == socket.AF_INET6):
                 data = socket.inet_pton(family, address)
                 records += b"\xc0\x0c" + struct.pack(">HHIH", kind, 1, 0, len(data)) + data
@@ -44,6 +53,10 @@ class Names(socketserver.BaseRequestHandler):
 class Web(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1
+
+    def parse_request(self):
+        print("http", self.connection.getsockname()[0], repr(self.raw_requestline), file=arrived)
+        return super().parse_request()
 
     def answer(self, status, body, kind="text/plain", headers=()):
         self.send_response(status)
@@ -117,7 +130,13 @@ class Echo(socketserver.BaseRequestHandler):
     def handle(self):
         self.request.sendall(b"220 ready\r\n")
         while data := self.request.recv(1 << 20):
+            print("tcp", self.request.getsockname()[0], repr(data[:100]), file=arrived)
             self.request.sendall(data)
+
+
+class Datagrams(socketserver.BaseRequestHandler):
+    def handle(self):
+        print("udp", self.server.server_address[0], repr(self.request[0][:100]), file=arrived)
 
 
 class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
@@ -158,8 +177,11 @@ def context():
 
 tls = context()
 servers = [socketserver.ThreadingUDPServer(("127.0.0.1", 53), Names)]
+servers.append(Server(("169.254.169.254", 80), Web))
 for address in (V4, V6, PRIVATE, "127.0.0.1"):
     servers += [Server((address, 80), Web), Server((address, 443), Web, tls), Server((address, 25), Echo)]
+    if ":" not in address:
+        servers += [socketserver.ThreadingUDPServer((address, 443), Datagrams)]
 for server in servers:
     threading.Thread(target=server.serve_forever, daemon=True).start()
 print("up", flush=True)

@@ -140,6 +140,15 @@ impl World {
         asked.lines().map(str::to_owned).collect()
     }
 
+    /// What arrived at any server, a line each.
+    ///
+    /// # Panics
+    /// If there is no such list.
+    #[must_use]
+    pub fn arrived(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("arrived")).unwrap()
+    }
+
     /// The process whose namespaces it is: `unshare` forked it.
     fn inner(&self) -> i32 {
         let holder = i32::try_from(self.holder.id()).unwrap();

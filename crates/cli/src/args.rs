@@ -11,7 +11,7 @@ use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Style};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use net::{NetArgs, NetCommand, NetFlowsArgs, NetShowArgs};
+pub(crate) use net::{NetArgs, NetCommand, NetFlowsArgs, NetShowArgs, ProxyArgs};
 pub(crate) use policy::{
     PolicyArgs, PolicyCheckArgs, PolicyCommand, PolicyDiffArgs, PolicyInitArgs, PolicyListArgs,
     PolicyShowArgs, PolicyTrustArgs,
@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Sessions(SessionsArgs),
     Log(LogArgs),
     Net(NetArgs),
+    Proxy(Box<ProxyArgs>),
     Redteam(RedteamArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -9,6 +9,7 @@ mod log;
 mod man;
 mod net;
 mod policy;
+mod proxy;
 mod record;
 mod redteam;
 mod run;
@@ -30,6 +31,7 @@ pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Ex
         Command::Why(args) => why::why(&args, printer),
         Command::Allow(args) => edit::edit(edit::Way::Allow, &args, printer),
         Command::Deny(args) => edit::edit(edit::Way::Deny, &args, printer),
+        Command::Proxy(args) => proxy::proxy(&args, printer),
         Command::Policy(args) => policy::dispatch(args.command, printer),
         Command::Changes(args) => changes::dispatch(args, printer),
         Command::Undo(args) => undo::undo(&args, printer),

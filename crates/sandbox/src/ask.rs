@@ -39,6 +39,17 @@ pub(crate) struct Answered {
     pub(crate) answer: Answer,
 }
 
+impl Answered {
+    /// As `redoma allow` takes it.
+    pub(crate) fn target(&self) -> String {
+        target(&self.question)
+    }
+}
+
+fn target(question: &Question) -> String {
+    redoma_policy::Authority { host: question.host.clone(), port: Some(question.port) }.to_string()
+}
+
 /// More than a person answers: whoever asks more is refused.
 const MOST: usize = 16;
 /// A key pressed so soon after the question came up was meant for something else.
@@ -167,8 +178,7 @@ fn ask(question: &Question) -> String {
         || "a program".to_owned(),
         |process| format!("{} (process {})", process.path, process.inside.unwrap_or(process.pid)),
     );
-    let target = redoma_policy::Authority { host: question.host.clone(), port: Some(question.port) };
-    format!("redoma: {who} wants to connect to {target}")
+    format!("redoma: {who} wants to connect to {}", target(question))
 }
 
 fn meaning(key: u8) -> Option<Answer> {

@@ -17,6 +17,8 @@ pub enum RunError {
     NoCredentials { name: String },
     #[error("the gateway cannot work: {0}")]
     Gateway(std::io::Error),
+    #[error("port {port} of this machine cannot be listened on: {source}")]
+    Listen { port: u16, source: std::io::Error },
     #[error("port {port} of this machine cannot be published on: {source}")]
     Publish { port: u16, source: std::io::Error },
     #[error("{0}")]
@@ -54,6 +56,7 @@ impl RunError {
             Self::NoBoundary { missing } => missing.hint.clone(),
             Self::NoCredentials { name } => format!("take [secrets.{name}] out of the policy"),
             Self::Gateway(_) => "try again, or add `--net none` to run without network".into(),
+            Self::Listen { .. } => "choose another port, as in `--listen 127.0.0.1:0`".into(),
             Self::Publish { port, .. } => {
                 format!(
                     "publish on another port, as in `publish = [\"{}:{port}\"]`",

@@ -1,5 +1,8 @@
 //! The one way to sandboxes: the CLI, and later MCP and the dashboard, talk to [`Manager`] alone.
 
+use std::io;
+use std::net::SocketAddr;
+
 use redoma_audit::{SessionId, Store};
 use redoma_policy::ResolvedPolicy;
 
@@ -7,8 +10,9 @@ use crate::error::RunError;
 use crate::homes::Homes;
 use crate::machine;
 use crate::native;
+use crate::proxy::{self, Listening};
 use crate::record::{RunRecord, failed};
-use crate::run::{RunOutcome, RunRequest};
+use crate::run::{NetworkSummary, RunOutcome, RunRequest};
 
 /// Makes, drives and ends sandboxes.
 #[derive(Clone, Debug)]
@@ -52,6 +56,22 @@ impl Manager {
                 Err(error)
             }
         }
+    }
+}
+
+impl Manager {
+    /// Serves a proxy in the foreground until a signal ends it: the gateway without a sandbox. `ready` is told where.
+    ///
+    /// # Errors
+    /// [`RunError`] when it cannot listen, or when the record broke.
+    pub fn proxy(
+        &self,
+        policy: &ResolvedPolicy,
+        listen: SocketAddr,
+        ready: &mut dyn FnMut(&Listening) -> io::Result<()>,
+    ) -> Result<NetworkSummary, RunError> {
+        require_no_credentials(policy)?;
+        proxy::serve(&self.homes, policy, listen, ready)
     }
 }
 

@@ -10,10 +10,9 @@ use std::time::Instant;
 
 use redoma_audit::SessionId;
 use redoma_audit::event::{Answer, Outcome, Usage};
-use redoma_gateway::Question as Asked;
 use redoma_jail::limits::{self, Claim, Limits, Scraps, Wanted};
 use redoma_jail::{Blueprint, Canary, Enforced, Exec, Identity, Jail, Wire};
-use redoma_policy::{Access, Authority, Effect, Question, ResolvedPolicy, Tier, Workspace};
+use redoma_policy::{Access, Effect, Question, ResolvedPolicy, Tier, Workspace};
 
 use crate::decoy::Seed;
 use crate::error::RunError;
@@ -162,7 +161,7 @@ impl Run<'_> {
             }
             News::Answered(answered) => {
                 if answered.answer == Answer::Always {
-                    network.always.push(target_of(&answered.question));
+                    network.always.push(answered.target());
                 }
                 record.answered(&answered)
             }
@@ -509,11 +508,6 @@ fn note(record: &mut RunRecord, all: &mut Vec<Quarantined>, found: Vec<Quarantin
     }
     first?;
     if all.len() < MOST { Ok(()) } else { Err(RunError::Flood { limit: MOST }) }
-}
-
-/// As `redoma allow` takes it.
-fn target_of(question: &Asked) -> String {
-    Authority { host: question.host.clone(), port: Some(question.port) }.to_string()
 }
 
 /// A limit that holds less than its name says.

@@ -1,5 +1,6 @@
 //! What a run writes into the record.
 
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -40,6 +41,31 @@ impl RunRecord {
                 Tier::Full => redoma_audit::event::Tier::Full,
                 Tier::Landlock => redoma_audit::event::Tier::Landlock,
             },
+            net: Text::new(network_name(policy.network.default)),
+            policy: digest(policy),
+            uid: rustix::process::getuid().as_raw(),
+            keeper: rustix::process::getpid().as_raw_nonzero().get().unsigned_abs(),
+            kernel: Text::new(&*rustix::system::uname().release().to_string_lossy()),
+        })?))
+    }
+
+    /// The log of a proxy, which runs no command.
+    pub(crate) fn begin_proxy(
+        store: &Store,
+        session: SessionId,
+        policy: &ResolvedPolicy,
+        address: SocketAddr,
+    ) -> Result<Self, RunError> {
+        let arguments = ["redoma".to_owned(), "proxy".to_owned(), address.to_string()];
+        Ok(Self(store.begin(SessionMeta {
+            session,
+            version: Text::new(env!("CARGO_PKG_VERSION")),
+            argv: Argv::new(&arguments),
+            cwd: Text::new(policy.project.as_os_str()),
+            project: Some(Text::new(policy.project.as_os_str())),
+            agent: None,
+            driver: Text::new("proxy"),
+            tier: redoma_audit::event::Tier::Landlock,
             net: Text::new(network_name(policy.network.default)),
             policy: digest(policy),
             uid: rustix::process::getuid().as_raw(),
@@ -129,12 +155,10 @@ impl RunRecord {
 
     /// A question of the gateway's was answered.
     pub(crate) fn answered(&mut self, answered: &Answered) -> Result<(), RunError> {
-        let Answered { question, answer } = answered;
-        let target = redoma_policy::Authority { host: question.host.clone(), port: Some(question.port) };
         self.append(&Event::Approval(Approval {
             question: Question::Connect,
-            target: Text::new(&target.to_string()),
-            answer: *answer,
+            target: Text::new(&answered.target()),
+            answer: answered.answer,
             by: Text::new("terminal"),
         }))
     }

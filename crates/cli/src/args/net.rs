@@ -1,4 +1,9 @@
-use clap::{Args, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use super::LayerArgs;
 
 /// Show what went over the network
 #[derive(Debug, Args)]
@@ -52,4 +57,20 @@ pub(crate) struct NetShowArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Serve the gateway by itself, as an HTTP and SOCKS 5 proxy, until it is interrupted
+///
+/// For programs outside any sandbox that are told to use a proxy. What does not use it is not seen: `redoma run` captures
+/// everything. Its clients have to trust the certificate that is written to --ca-out.
+#[derive(Debug, Args)]
+pub(crate) struct ProxyArgs {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8899")]
+    pub(crate) listen: SocketAddr,
+    /// Write the certificate that clients are to trust into this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, default_value = "redoma-ca.pem")]
+    pub(crate) ca_out: PathBuf,
+    #[command(flatten)]
+    pub(crate) layers: LayerArgs,
 }

@@ -44,7 +44,7 @@ const JAVA_STORES: [&str; 2] = ["/etc/ssl/certs/java/cacerts", "/etc/pki/java/ca
 const JAVA_HOMES: &str = "/usr/lib/jvm";
 
 /// The variables by which programs are told what to trust.
-const VARIABLES: [(&str, Leads); 10] = [
+const VARIABLES: [(&str, Leads); 13] = [
     ("SSL_CERT_FILE", Leads::ToBundle),
     ("NODE_EXTRA_CA_CERTS", Leads::ToCertificate),
     ("REQUESTS_CA_BUNDLE", Leads::ToBundle),
@@ -55,6 +55,9 @@ const VARIABLES: [(&str, Leads); 10] = [
     ("AWS_CA_BUNDLE", Leads::ToBundle),
     ("DENO_CERT", Leads::ToCertificate),
     ("NIX_SSL_CERT_FILE", Leads::ToBundle),
+    ("CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", Leads::ToBundle),
+    ("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", Leads::ToBundle),
+    ("HTTPLIB2_CA_CERTS", Leads::ToBundle),
 ];
 
 impl Trust {

@@ -8,4 +8,5 @@ mod process;
 mod who;
 
 pub(crate) use prepared::Prepared;
-pub(crate) use process::{Served, Serving};
+pub(crate) use process::{Served, Serving, Way};
+pub(crate) use who::Processes;

@@ -12,7 +12,7 @@ use redoma_jail::{Entrance, Jail, Preface, Wires};
 use redoma_policy::{ResolvedPolicy, Tier};
 use redoma_sys::{Cloned, Errno, Namespaces, NoReturn};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{Pid, Resource, Signal, WaitId, WaitIdOptions};
+use rustix::process::{DumpableBehavior, Pid, Resource, Signal, WaitId, WaitIdOptions};
 
 use super::Prepared;
 use super::who::Processes;
@@ -45,45 +45,14 @@ impl Prepared {
         policy: &ResolvedPolicy,
         tier: Tier,
     ) -> Result<Serving, RunError> {
-        let (keeper, link) = Keeper::pair().map_err(RunError::Gateway)?;
-        let wires = jail.take_wires();
-        let init = jail.pid();
-        match redoma_sys::clone_process(Namespaces::NONE).map_err(|errno| RunError::Gateway(errno.into()))? {
-            Cloned::Parent { pidfd, .. } => Ok(Serving { pidfd, keeper }),
-            Cloned::Child => {
-                let _never = NoReturn;
-                let served = self.withdraw(wires.as_ref(), &link).and_then(|()| {
-                    let (parts, doors) = self.open(wires, policy, tier, init);
-                    redoma_gateway::serve(parts, doors, link)
-                });
-                redoma_sys::exit_now(i32::from(served.is_err()))
-            }
-        }
-    }
-
-    /// Leaves everything behind that is the keeper's: its terminal, its life, its descriptors.
-    fn withdraw(&self, wires: Option<&Wires>, link: &UnixStream) -> io::Result<()> {
-        let keeper = rustix::process::getppid();
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        if rustix::process::getppid() != keeper {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        rustix::process::setsid()?;
-        let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
-        rustix::stdio::dup2_stdin(&null)?;
-        rustix::stdio::dup2_stdout(&null)?;
-        rustix::stdio::dup2_stderr(&null)?;
-        drop(null);
-        let publish = self.publish.iter().map(|(_, listener)| listener.as_fd());
-        let relay = self.relay.iter().map(|(listener, _)| listener.as_fd());
-        let wires = wires.into_iter().flat_map(Wires::descriptors);
-        let kept: Vec<_> = publish.chain(relay).chain(wires).chain([link.as_fd()]).collect();
-        redoma_sys::close_all_but(&kept)?;
-        // Two for each flow.
-        let limit = rustix::process::getrlimit(Resource::Nofile);
-        let most = rustix::process::Rlimit { current: limit.maximum, ..limit };
-        let _ = rustix::process::setrlimit(Resource::Nofile, most);
-        Ok(())
+        let (wires, init) = (jail.take_wires(), jail.pid());
+        Serving::fork(move |keep| {
+            let publish = self.publish.iter().map(|(_, listener)| listener.as_fd());
+            let relay = self.relay.iter().map(|(listener, _)| listener.as_fd());
+            let inside = wires.iter().flat_map(Wires::descriptors);
+            keep(&publish.chain(relay).chain(inside).collect::<Vec<_>>())?;
+            Ok(self.open(wires, policy, tier, init))
+        })
     }
 
     fn open(self, wires: Option<Wires>, policy: &ResolvedPolicy, tier: Tier, init: Pid) -> (Parts, Doors) {
@@ -119,6 +88,23 @@ impl Prepared {
 }
 
 impl Serving {
+    /// Forks the process of a gateway. `open` says which descriptors to keep, and then has what it is made of.
+    pub(crate) fn fork(
+        open: impl FnOnce(&mut dyn FnMut(&[BorrowedFd<'_>]) -> io::Result<()>) -> io::Result<(Parts, Doors)>,
+    ) -> Result<Self, RunError> {
+        let (keeper, link) = Keeper::pair().map_err(RunError::Gateway)?;
+        let cloned = redoma_sys::clone_process(Namespaces::NONE);
+        match cloned.map_err(|errno| RunError::Gateway(errno.into()))? {
+            Cloned::Parent { pidfd, .. } => Ok(Self { pidfd, keeper }),
+            Cloned::Child => {
+                let _never = NoReturn;
+                let served = open(&mut |kept| withdraw(kept, &link))
+                    .and_then(|(parts, doors)| redoma_gateway::serve(parts, doors, link));
+                redoma_sys::exit_now(i32::from(served.is_err()))
+            }
+        }
+    }
+
     /// What it has said since, without waiting.
     pub(crate) fn receive(&mut self) -> Result<Vec<Served>, RunError> {
         let told = self.keeper.receive().map_err(RunError::Gateway)?;
@@ -185,7 +171,7 @@ fn served(told: Told) -> Result<Served, RunError> {
 }
 
 /// The way to what listens inside: through init, or on the host's own loopback where there is no other.
-struct Way(Option<Mutex<Entrance>>);
+pub(crate) struct Way(pub(crate) Option<Mutex<Entrance>>);
 
 impl Inside for Way {
     fn dial(&self, port: NonZeroU16) -> io::Result<TcpStream> {
@@ -197,4 +183,27 @@ impl Inside for Way {
             }
         }
     }
+}
+
+/// Leaves everything behind that is the keeper's: its terminal, its life, its descriptors.
+fn withdraw(kept: &[BorrowedFd<'_>], link: &UnixStream) -> io::Result<()> {
+    let keeper = rustix::process::getppid();
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    if rustix::process::getppid() != keeper {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    rustix::process::setsid()?;
+    // It holds the authority's key.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    drop(null);
+    redoma_sys::close_all_but(&[kept, &[link.as_fd()]].concat())?;
+    // Two for each flow.
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let most = rustix::process::Rlimit { current: limit.maximum, ..limit };
+    let _ = rustix::process::setrlimit(Resource::Nofile, most);
+    Ok(())
 }

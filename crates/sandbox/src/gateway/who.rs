@@ -14,7 +14,7 @@ use redoma_gateway::{Client, Who};
 use redoma_jail::Sockets;
 
 /// The processes of one sandbox.
-pub(super) struct Processes {
+pub(crate) struct Processes {
     /// Init's process id.
     init: u32,
     /// The sandbox's sockets, where it has a network namespace.
@@ -27,7 +27,7 @@ pub(super) struct Processes {
 const DEEPEST: usize = 64;
 
 impl Processes {
-    pub(super) fn new(init: u32, sockets: Option<Sockets>) -> Self {
+    pub(crate) fn new(init: u32, sockets: Option<Sockets>) -> Self {
         Self { init, sockets: sockets.map(Mutex::new), last: Mutex::new(None) }
     }
 
