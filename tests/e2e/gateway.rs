@@ -366,3 +366,49 @@ fn the_gateway_serves_by_itself_as_a_proxy() {
     );
     assert_eq!(flows.len(), 4);
 }
+
+#[test]
+fn the_companys_proxy_is_gone_through_and_its_word_is_not_taken_for_addresses() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    let home = Home::new();
+    // One that opens tunnels for those who give their name, and says which.
+    let proxy = "import base64, socket, sys, threading
+listener = socket.create_server(('93.184.1.1', 3128))
+def relay(a, b):
+    while data := a.recv(65536): b.sendall(data)
+    b.shutdown(1)
+def serve(client):
+    head = b''
+    while b'\\r\\n\\r\\n' not in head: head += client.recv(1)
+    print(head.decode().split()[1], file=open(sys.argv[1] + '/tunnels', 'a'))
+    if base64.b64encode(b'me:secret') not in head:
+        return client.sendall(b'HTTP/1.1 407 No\\r\\n\\r\\n') or client.close()
+    server = socket.create_connection(('93.184.1.1', int(head.split()[1].split(b':')[1])))
+    client.sendall(b'HTTP/1.1 200 OK\\r\\nVia: it\\r\\n\\r\\n')
+    threading.Thread(target=relay, args=(client, server)).start(); relay(server, client)
+print('up', flush=True)
+while True: threading.Thread(target=serve, args=(listener.accept()[0],)).start()";
+    let folder = world.folder().to_str().unwrap().to_owned();
+    let mut serving = world.outside("exec python3 -c \"$0\" \"$1\"");
+    let mut serving = serving.args([proxy, &folder]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let output = serving.stdout.as_mut().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
+    let project = home.project("p");
+    let run = |proxy: &str, url: &str, allow: &str| {
+        let options = ["--net", "deny", "--allow", allow];
+        let curl = ["curl", "-sS", "--max-time", "20", url];
+        world.run(&project, Tier::Full, &options, curl).env("https_proxy", proxy).run().ok()
+    };
+    let ran = run("http://me:secret@93.184.1.1:3128", "https://api.example/", "api.example");
+    assert!(ran.out().contains("\"path\": \"/\""), "{ran:?}");
+    let ran = run("http://93.184.1.1:3128", "https://api.example/", "api.example");
+    assert!(ran.out().contains("other credentials (407)"), "{ran:?}");
+    let ran = run("http://me:secret@93.184.1.1:3128", "https://corp.example/", "corp.example");
+    assert!(ran.out().contains("private-address"), "{ran:?}");
+    let tunnels = std::fs::read_to_string(world.folder().join("tunnels")).unwrap();
+    assert_eq!(tunnels, "api.example:443\napi.example:443\n");
+    serving.kill().unwrap();
+    serving.wait().unwrap();
+}

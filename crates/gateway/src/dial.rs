@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redoma_policy::Host;
+use redoma_policy::{Host, Proxy, Upstream};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
@@ -27,6 +27,8 @@ pub(crate) struct HostResolver;
 #[derive(Clone)]
 pub(crate) struct Dialer {
     resolver: Arc<dyn Resolve>,
+    /// The proxy that connections go out by, where there is one.
+    upstream: Option<Upstream>,
 }
 
 /// A connection that stands.
@@ -49,6 +51,13 @@ pub(crate) enum DialError {
     /// Every address was refused.
     #[error("{host} is at {address}: {problem}")]
     Address { host: String, address: IpAddr, problem: String },
+    /// The proxy did not open a tunnel.
+    #[error("the proxy {host} did not pass it on: {source}")]
+    Proxy {
+        host: String,
+        #[source]
+        source: io::Error,
+    },
     /// Nobody answered.
     #[error("{host} could not be reached: {source}")]
     Connect {
@@ -66,8 +75,8 @@ const HEAD_START: Duration = Duration::from_millis(250);
 const MOST_ADDRESSES: usize = 8;
 
 impl Dialer {
-    pub(crate) fn new(resolver: Arc<dyn Resolve>) -> Self {
-        Self { resolver }
+    pub(crate) fn new(resolver: Arc<dyn Resolve>, upstream: Option<Upstream>) -> Self {
+        Self { resolver, upstream }
     }
 
     /// Connects to the first address of the target that `permit` lets through and that answers.
@@ -76,8 +85,14 @@ impl Dialer {
         target: &Target,
         permit: &(dyn Fn(IpAddr) -> Result<(), String> + Send + Sync),
     ) -> Result<Dialled, DialError> {
+        let proxy = self.upstream.as_ref().and_then(|upstream| upstream.proxy_for(&target.host));
         let (mut allowed, mut refused) = (Vec::new(), None);
-        for address in self.addresses(&target.host).await? {
+        let addresses = match self.addresses(&target.host).await {
+            // Behind a proxy there may be no resolver for the world; then the proxy's finds it.
+            Err(_) if proxy.is_some() => Vec::new(),
+            addresses => addresses?,
+        };
+        for address in addresses {
             match permit(address) {
                 Ok(()) => allowed.push(address),
                 Err(problem) => refused = Some((address, problem)),
@@ -85,6 +100,9 @@ impl Dialer {
         }
         allowed.truncate(MOST_ADDRESSES);
         let host = target.host.to_string();
+        if let (Some(proxy), None) = (proxy, &refused) {
+            return self.dial_by(proxy, target).await;
+        }
         match (allowed.is_empty(), refused) {
             // One address that is not public among others is an attack on whoever takes it: none is dialled.
             (_, Some((address, problem))) => Err(DialError::Address { host, address, problem }),
@@ -93,6 +111,17 @@ impl Dialer {
                 race(allowed, target.port).await.map_err(|source| DialError::Connect { host, source })
             }
         }
+    }
+
+    /// By a proxy's tunnel (RFC 9110, section 9.3.6). Where the proxy is, is the user's own word.
+    async fn dial_by(&self, proxy: &Proxy, target: &Target) -> Result<Dialled, DialError> {
+        let host = proxy.host.to_string();
+        let failed = |source| DialError::Proxy { host: host.clone(), source };
+        let dialled = race(self.addresses(&proxy.host).await?, proxy.port).await.map_err(failed)?;
+        let tunnel = tunnel(&dialled.stream, proxy, target);
+        let opened = tokio::time::timeout(PATIENCE, tunnel).await;
+        opened.map_err(io::Error::from).and_then(|opened| opened).map_err(failed)?;
+        Ok(dialled)
     }
 
     async fn addresses(&self, host: &Host) -> Result<Vec<IpAddr>, DialError> {
@@ -138,6 +167,53 @@ async fn connect(address: IpAddr, port: u16) -> io::Result<Dialled> {
     Ok(Dialled { stream, address })
 }
 
+/// Asks for a tunnel, and reads the answer and not a byte more: the server may speak first.
+async fn tunnel(stream: &TcpStream, proxy: &Proxy, target: &Target) -> io::Result<()> {
+    const LONGEST: usize = 16 << 10;
+    let credentials = proxy.user.as_ref().map(|user| {
+        let password = proxy.password.as_ref().map_or("", |password| password.expose());
+        let pair = data_encoding::BASE64.encode(format!("{user}:{password}").as_bytes());
+        format!("Proxy-Authorization: Basic {pair}\r\n")
+    });
+    let credentials = credentials.unwrap_or_default();
+    let mut request =
+        &format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{credentials}\r\n").into_bytes()[..];
+    while !request.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(request) {
+            Ok(length) => request = &request[length..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let (mut head, mut seen) = (Vec::new(), vec![0; LONGEST]);
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() >= LONGEST {
+            return Err(io::Error::other("its answer has no end"));
+        }
+        let length = stream.peek(&mut seen).await?;
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        // As much as belongs to the head.
+        let whole = [&head[..], &seen[..length]].concat();
+        let end = memchr::memmem::find(&whole, b"\r\n\r\n").map_or(whole.len(), |at| at + 4);
+        let mut part = vec![0; end - head.len()];
+        match stream.try_read(&mut part) {
+            Ok(read) => head.extend_from_slice(&part[..read]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let status = line.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
+    match status {
+        [b'2', _, _] => Ok(()),
+        b"407" => Err(io::Error::other("it wants other credentials (407)")),
+        _ => Err(io::Error::other(format!("it answered {}", line.escape_ascii()))),
+    }
+}
+
 // === impl DialError ===
 
 impl DialError {
@@ -145,7 +221,7 @@ impl DialError {
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Self::Address { .. } => Reason::PrivateAddress,
-            Self::Resolve { .. } | Self::Connect { .. } => Reason::UpstreamFailed,
+            Self::Resolve { .. } | Self::Connect { .. } | Self::Proxy { .. } => Reason::UpstreamFailed,
         }
     }
 }
@@ -200,7 +276,7 @@ mod tests {
 
     fn dialer(answers: &[&[&str]]) -> Dialer {
         let answers = answers.iter().map(|one| one.iter().map(|a| a.parse().unwrap()).collect()).collect();
-        Dialer::new(Arc::new(Fixed(answers, AtomicUsize::new(0))))
+        Dialer::new(Arc::new(Fixed(answers, AtomicUsize::new(0))), None)
     }
 
     fn target(host: &str, port: u16) -> Target {

@@ -34,6 +34,8 @@ pub struct Setup {
     pub inside: Arc<dyn Inside>,
     /// The session's certificate authority.
     pub authority: Authority,
+    /// The proxy that connections go out by.
+    pub upstream: Option<redoma_policy::Upstream>,
 }
 
 /// The only way out of a sandbox.
@@ -62,7 +64,7 @@ impl Gateway {
     /// Joins the parts; nothing is opened yet.
     #[must_use]
     pub fn new(setup: Setup) -> Arc<Self> {
-        let Setup { policy, tier, sink, approver, who, inside, authority } = setup;
+        let Setup { policy, tier, sink, approver, who, inside, authority, upstream } = setup;
         let approvals = Approvals::new(approver, policy.network.ask_timeout.0);
         Arc::new(Self {
             policy,
@@ -72,7 +74,7 @@ impl Gateway {
             who,
             inside,
             names: Arc::default(),
-            dialer: Dialer::new(Arc::new(HostResolver)),
+            dialer: Dialer::new(Arc::new(HostResolver), upstream),
             approvals,
             inspector: Inspector::new(authority),
             upstream: Upstream::default(),

@@ -30,10 +30,10 @@ use crate::{Approver, Ask, Authority, Doors, Gateway, Inside, Setup, Sink, Targe
 pub fn serve(parts: Parts, doors: Doors, keeper: UnixStream) -> io::Result<()> {
     let link = Link::new(keeper)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let Parts { policy, tier, who, inside, authority } = parts;
+    let Parts { policy, tier, who, inside, authority, upstream } = parts;
     let (sink, approver) = (Arc::clone(&link) as Arc<dyn Sink>, Arc::clone(&link) as Arc<dyn Approver>);
     runtime.block_on(async {
-        let gateway = Gateway::new(Setup { policy, tier, sink, approver, who, inside, authority });
+        let gateway = Gateway::new(Setup { policy, tier, sink, approver, who, inside, authority, upstream });
         gateway.serve(doors, link.finished()).await
     })
 }
@@ -50,6 +50,8 @@ pub struct Parts {
     pub inside: Arc<dyn Inside>,
     /// The session's certificate authority.
     pub authority: Authority,
+    /// The proxy that connections go out by.
+    pub upstream: Option<redoma_policy::Upstream>,
 }
 
 /// What the gateway tells the keeper.

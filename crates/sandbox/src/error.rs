@@ -15,6 +15,8 @@ pub enum RunError {
     NoBoundary { missing: Missing },
     #[error("[secrets.{name}] cannot be kept outside yet: this version puts no credentials in")]
     NoCredentials { name: String },
+    #[error("{0}")]
+    Proxy(#[from] redoma_policy::InvalidProxy),
     #[error("the gateway cannot work: {0}")]
     Gateway(std::io::Error),
     #[error("port {port} of this machine cannot be listened on: {source}")]
@@ -55,6 +57,10 @@ impl RunError {
         match self {
             Self::NoBoundary { missing } => missing.hint.clone(),
             Self::NoCredentials { name } => format!("take [secrets.{name}] out of the policy"),
+            Self::Proxy(error) => format!(
+                "set {} to http://HOST:PORT, or `upstream_proxy = \"none\"` under [network]",
+                error.place
+            ),
             Self::Gateway(_) => "try again, or add `--net none` to run without network".into(),
             Self::Listen { .. } => "choose another port, as in `--listen 127.0.0.1:0`".into(),
             Self::Publish { port, .. } => {

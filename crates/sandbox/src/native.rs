@@ -345,7 +345,7 @@ impl Run<'_> {
         if !policy.network.needs_gateway() {
             return Ok(None);
         }
-        let prepared = Prepared::new(policy, self.tier, self.session.as_str())?;
+        let prepared = Prepared::new(policy, self.tier, self.session.as_str(), &self.request.variables)?;
         if self.tier == Tier::Full {
             view.layout.extend(prepared.pieces());
         }

@@ -18,7 +18,7 @@ use rustix::process::Signal;
 
 use crate::ask::{Answered, Asking};
 use crate::error::RunError;
-use crate::gateway::{Processes, Served, Serving, Way};
+use crate::gateway::{Processes, Served, Serving, Way, upstream};
 use crate::homes::Homes;
 use crate::record::RunRecord;
 use crate::run::NetworkSummary;
@@ -55,6 +55,7 @@ pub(crate) fn serve(
     let address = listener.local_addr().map_err(RunError::Gateway)?;
     let store = Store::open(homes.state(), &homes.keys())?;
     let session = SessionId::random()?;
+    let upstream = upstream(policy, &std::env::vars_os().collect::<Vec<_>>())?;
     let authority =
         Authority::new(session.as_str()).map_err(|error| RunError::Gateway(io::Error::other(error)))?;
     let certificate = authority.pem();
@@ -69,7 +70,8 @@ pub(crate) fn serve(
         let doors = Doors { proxy: vec![listener], ..Doors::default() };
         let (who, inside) = (Arc::new(who), Arc::new(Way(None)));
         // Loopback is the machine's own, as in the landlock tier.
-        Ok((Parts { policy: policy.clone(), tier: Tier::Landlock, who, inside, authority }, doors))
+        let (policy, tier) = (policy.clone(), Tier::Landlock);
+        Ok((Parts { policy, tier, who, inside, authority, upstream }, doors))
     })?;
     let signals = SignalFd::new(&[Signal::INT, Signal::TERM, Signal::HUP]).map_err(RunError::Wait)?;
     ready(&Listening { session, address, certificate }).map_err(RunError::Gateway)?;

@@ -7,6 +7,6 @@ mod prepared;
 mod process;
 mod who;
 
-pub(crate) use prepared::Prepared;
+pub(crate) use prepared::{Prepared, upstream};
 pub(crate) use process::{Served, Serving, Way};
 pub(crate) use who::Processes;

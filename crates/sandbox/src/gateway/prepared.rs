@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use redoma_gateway::{Authority, Leads, Trust};
 use redoma_jail::{Cover, Piece, Token, Wire};
-use redoma_policy::{Publish, ResolvedPolicy, Tier};
+use redoma_policy::{Publish, ResolvedPolicy, Tier, Upstream};
 
 use crate::error::RunError;
 
@@ -16,6 +16,7 @@ pub(crate) struct Prepared {
     pub(super) authority: Authority,
     pub(super) publish: Vec<(Publish, TcpListener)>,
     pub(super) relay: Option<(TcpListener, Token)>,
+    pub(super) upstream: Option<Upstream>,
     trust: Trust,
     wire: Wire,
     proxy: NonZeroU16,
@@ -35,7 +36,13 @@ const HOSTS: &str = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopba
 impl Prepared {
     /// Makes the authority and the sockets. Ports that are published are taken here, so that one that is taken already
     /// is an error and no surprise.
-    pub(crate) fn new(policy: &ResolvedPolicy, tier: Tier, session: &str) -> Result<Self, RunError> {
+    pub(crate) fn new(
+        policy: &ResolvedPolicy,
+        tier: Tier,
+        session: &str,
+        variables: &[(OsString, OsString)],
+    ) -> Result<Self, RunError> {
+        let upstream = upstream(policy, variables)?;
         let local = &policy.network.local;
         let authority =
             Authority::new(session).map_err(|error| RunError::Gateway(io::Error::other(error)))?;
@@ -61,7 +68,7 @@ impl Prepared {
                 (Wire::OnBehalf { relay, token, publish }, Some((listener, token)))
             }
         };
-        Ok(Self { authority, publish, relay, trust, wire, proxy })
+        Ok(Self { authority, publish, relay, upstream, trust, wire, proxy })
     }
 
     /// For the blueprint.
@@ -111,6 +118,18 @@ impl Prepared {
         }
         variables
     }
+}
+
+/// The proxy that the caller's environment or the policy names.
+pub(crate) fn upstream(
+    policy: &ResolvedPolicy,
+    variables: &[(OsString, OsString)],
+) -> Result<Option<Upstream>, RunError> {
+    let value = |name: &str| {
+        let found = variables.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.to_string_lossy().into_owned())
+    };
+    Ok(policy.network.upstream_proxy.choose(&value)?)
 }
 
 fn listen(publish: &Publish) -> Result<(Publish, TcpListener), RunError> {

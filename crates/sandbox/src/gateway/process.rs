@@ -12,7 +12,7 @@ use redoma_jail::{Entrance, Jail, Preface, Wires};
 use redoma_policy::{ResolvedPolicy, Tier};
 use redoma_sys::{Cloned, Errno, Namespaces, NoReturn};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::process::{DumpableBehavior, Pid, Resource, Signal, WaitId, WaitIdOptions};
+use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
 
 use super::Prepared;
 use super::who::Processes;
@@ -82,6 +82,7 @@ impl Prepared {
             who: Arc::new(Processes::new(init, sockets)),
             inside: Arc::new(Way(entrance.map(Mutex::new))),
             authority: self.authority,
+            upstream: self.upstream,
         };
         (parts, doors)
     }
@@ -201,9 +202,18 @@ fn withdraw(kept: &[BorrowedFd<'_>], link: &UnixStream) -> io::Result<()> {
     rustix::stdio::dup2_stderr(&null)?;
     drop(null);
     redoma_sys::close_all_but(&[kept, &[link.as_fd()]].concat())?;
-    // Two for each flow.
-    let limit = rustix::process::getrlimit(Resource::Nofile);
-    let most = rustix::process::Rlimit { current: limit.maximum, ..limit };
-    let _ = rustix::process::setrlimit(Resource::Nofile, most);
+    raise_descriptors();
     Ok(())
+}
+
+/// Two for each flow; as many as the user may have, and root more.
+fn raise_descriptors() {
+    const PLENTY: u64 = 1 << 20;
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised =
+        |most| Rlimit { current: Some(most), maximum: limit.maximum.map(|maximum| maximum.max(most)) };
+    let granted = rustix::process::setrlimit(Resource::Nofile, raised(PLENTY));
+    if granted.is_err() {
+        let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    }
 }
