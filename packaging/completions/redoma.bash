@@ -19,6 +19,9 @@ _redoma() {
             redoma,allow)
                 cmd="redoma__subcmd__allow"
                 ;;
+            redoma,audit)
+                cmd="redoma__subcmd__audit"
+                ;;
             redoma,changes)
                 cmd="redoma__subcmd__changes"
                 ;;
@@ -63,6 +66,12 @@ _redoma() {
                 ;;
             redoma,why)
                 cmd="redoma__subcmd__why"
+                ;;
+            redoma__subcmd__audit,purge)
+                cmd="redoma__subcmd__audit__subcmd__purge"
+                ;;
+            redoma__subcmd__audit,verify)
+                cmd="redoma__subcmd__audit__subcmd__verify"
                 ;;
             redoma__subcmd__changes,apply)
                 cmd="redoma__subcmd__changes__subcmd__apply"
@@ -113,7 +122,7 @@ _redoma() {
 
     case "${cmd}" in
         redoma)
-            opts="-q -h -V --quiet --help --version run doctor why allow deny policy changes undo sessions log net proxy redteam completions man version"
+            opts="-q -h -V --quiet --help --version run doctor why allow deny policy changes undo sessions log net proxy audit redteam completions man version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -129,6 +138,52 @@ _redoma() {
         redoma__subcmd__allow)
             opts="-q -h --project --user --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__audit)
+            opts="-q -h --quiet --help purge verify"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__audit__subcmd__purge)
+            opts="-q -h --older-than --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --older-than)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__audit__subcmd__verify)
+            opts="-q -h --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

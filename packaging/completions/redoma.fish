@@ -39,6 +39,7 @@ complete -c redoma -n "__fish_redoma_needs_command" -f -a "sessions" -d 'List th
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "log" -d 'Show what a session did'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "net" -d 'Show what went over the network'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "proxy" -d 'Serve the gateway by itself, as an HTTP and SOCKS 5 proxy, until it is interrupted'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "audit" -d 'Keep the record: check it, or remove what is old'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "redteam" -d 'Attack the boundary from inside, harmlessly, and show what stopped each attempt'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "man" -d 'Print a manual page'
@@ -257,6 +258,17 @@ complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l undo -d 'Keep wh
 complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l no-undo -d 'Keep nothing for `redoma undo`'
 complete -c redoma -n "__fish_redoma_using_subcommand proxy" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand proxy" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand audit; and not __fish_seen_subcommand_from purge verify" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand audit; and not __fish_seen_subcommand_from purge verify" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand audit; and not __fish_seen_subcommand_from purge verify" -f -a "purge" -d 'Remove the sessions that are older than the policy keeps them; a signed line of each stays'
+complete -c redoma -n "__fish_redoma_using_subcommand audit; and not __fish_seen_subcommand_from purge verify" -f -a "verify" -d 'Check order, hashes and signatures of the whole record'
+complete -c redoma -n "__fish_redoma_using_subcommand audit; and __fish_seen_subcommand_from purge" -l older-than -d 'Keep what is younger than this, such as 30d, whatever the policy says' -r
+complete -c redoma -n "__fish_redoma_using_subcommand audit; and __fish_seen_subcommand_from purge" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand audit; and __fish_seen_subcommand_from purge" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand audit; and __fish_seen_subcommand_from purge" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand audit; and __fish_seen_subcommand_from verify" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand audit; and __fish_seen_subcommand_from verify" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand audit; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help'
 complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l tier -d 'The tier to attack; without it, what this machine has' -r -f -a "full\t'Namespaces, Landlock and seccomp'
 landlock\t'Landlock and seccomp'"
 complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l attempt -d 'Make one attempt, here and now; used inside' -r

@@ -449,6 +449,45 @@ overlay\:"A layer above it, until \`redoma changes apply\`"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
+(audit)
+_arguments "${_arguments_options[@]}" : \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+":: :_redoma__subcmd__audit_commands" \
+"*::: :->audit" \
+&& ret=0
+
+    case $state in
+    (audit)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:redoma-audit-command-$line[1]:"
+        case $line[1] in
+            (purge)
+_arguments "${_arguments_options[@]}" : \
+'--older-than=[Keep what is younger than this, such as 30d, whatever the policy says]:TIME:_default' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+(verify)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+        esac
+    ;;
+esac
+;;
 (redteam)
 _arguments "${_arguments_options[@]}" : \
 '--tier=[The tier to attack; without it, what this machine has]:TIER:((full\:"Namespaces, Landlock and seccomp"
@@ -510,6 +549,7 @@ _redoma_commands() {
 'log:Show what a session did' \
 'net:Show what went over the network' \
 'proxy:Serve the gateway by itself, as an HTTP and SOCKS 5 proxy, until it is interrupted' \
+'audit:Keep the record\: check it, or remove what is old' \
 'redteam:Attack the boundary from inside, harmlessly, and show what stopped each attempt' \
 'completions:Print the completion script of a shell' \
 'man:Print a manual page' \
@@ -521,6 +561,24 @@ _redoma_commands() {
 _redoma__subcmd__allow_commands() {
     local commands; commands=()
     _describe -t commands 'redoma allow commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__audit_commands] )) ||
+_redoma__subcmd__audit_commands() {
+    local commands; commands=(
+'purge:Remove the sessions that are older than the policy keeps them; a signed line of each stays' \
+'verify:Check order, hashes and signatures of the whole record' \
+    )
+    _describe -t commands 'redoma audit commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__audit__subcmd__purge_commands] )) ||
+_redoma__subcmd__audit__subcmd__purge_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma audit purge commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__audit__subcmd__verify_commands] )) ||
+_redoma__subcmd__audit__subcmd__verify_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma audit verify commands' commands "$@"
 }
 (( $+functions[_redoma__subcmd__changes_commands] )) ||
 _redoma__subcmd__changes_commands() {

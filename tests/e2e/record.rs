@@ -118,3 +118,39 @@ fn verification_passes_and_notices_one_changed_byte() {
     fs::write(&segment, text.replacen("true", "trve", 1)).unwrap();
     assert_ne!(verify().code(), 0);
 }
+
+/// With work: the record has to grow older.
+fn pass_a_second(project: &Project<'_>) {
+    let begun = std::time::Instant::now();
+    while begun.elapsed() < std::time::Duration::from_millis(1200) {
+        let _ = project.redoma(["version"]).run().ok();
+    }
+}
+
+#[test]
+fn what_is_too_old_goes_and_leaves_a_signed_line() {
+    let home = Home::new();
+    let project = home.project("p");
+    let _ = project.inside(["true"]).run().ok();
+    let kept = project.redoma(["audit", "purge", "--older-than", "1h"]).run().ok();
+    assert!(kept.out().starts_with("removed 0 sessions older than 1h"), "{kept:?}");
+    pass_a_second(&project);
+    let purged = project.redoma(["audit", "purge", "--older-than", "1s", "--json"]).run().ok();
+    assert_eq!(purged.json()["sessions"].as_array().map(Vec::len), Some(1));
+    let _ = project.redoma(["audit", "verify"]).run().ok();
+    assert!(project.redoma(["log"]).run().err().contains("no session yet"));
+    let unsaid = project.redoma(["audit", "purge"]).run().expect_code(1);
+    assert!(unsaid.err().contains("hint: redoma audit purge --older-than"), "{unsaid:?}");
+}
+
+#[test]
+fn a_run_removes_what_its_policy_does_not_keep() {
+    let home = Home::new();
+    let project = home.project("p");
+    let _ = project.inside(["echo", "first"]).run().ok();
+    home.policy("[audit]\nretention = \"1s\"\n");
+    pass_a_second(&project);
+    let _ = project.inside(["echo", "second"]).run().ok();
+    let sessions = project.redoma(["sessions"]).run().ok();
+    assert!(!sessions.out().contains("first") && sessions.out().contains("second"), "{sessions:?}");
+}

@@ -1,5 +1,6 @@
 //! What can be typed. Each flag has one definition, from which help, man page and completions are made.
 
+mod audit;
 mod net;
 mod policy;
 mod run;
@@ -11,6 +12,7 @@ use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Style};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub(crate) use audit::{AuditArgs, AuditCommand, AuditPurgeArgs};
 pub(crate) use net::{NetArgs, NetCommand, NetFlowsArgs, NetShowArgs, ProxyArgs};
 pub(crate) use policy::{
     PolicyArgs, PolicyCheckArgs, PolicyCommand, PolicyDiffArgs, PolicyInitArgs, PolicyListArgs,
@@ -59,6 +61,7 @@ pub(crate) enum Command {
     Log(LogArgs),
     Net(NetArgs),
     Proxy(Box<ProxyArgs>),
+    Audit(AuditArgs),
     Redteam(RedteamArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

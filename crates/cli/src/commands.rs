@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod audit;
 mod changes;
 mod completions;
 mod doctor;
@@ -38,6 +39,7 @@ pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Ex
         Command::Sessions(args) => sessions::sessions(&args, printer),
         Command::Log(args) => log::log(&args, printer),
         Command::Net(args) => net::dispatch(args, printer),
+        Command::Audit(args) => audit::dispatch(args, printer),
         Command::Redteam(args) => redteam::redteam(&args, printer),
         Command::Completions(args) => completions::completions(&args, printer),
         Command::Man(args) => man::man(&args, printer),

@@ -21,6 +21,7 @@ pub mod project;
 mod proxy;
 pub mod quarantine;
 mod record;
+pub mod retention;
 mod run;
 pub mod settings;
 pub mod shell;

@@ -12,6 +12,7 @@ use crate::machine;
 use crate::native;
 use crate::proxy::{self, Listening};
 use crate::record::{RunRecord, failed};
+use crate::retention;
 use crate::run::{NetworkSummary, RunOutcome, RunRequest};
 
 /// Makes, drives and ends sandboxes.
@@ -49,6 +50,9 @@ impl Manager {
         match run.perform(&mut record) {
             Ok((outcome, end, usage)) => {
                 record.end(end, usage)?;
+                if let Some(keep) = request.policy.audit.retention {
+                    retention::once_a_day(&self.homes, &store, keep);
+                }
                 Ok(outcome)
             }
             Err(error) => {

@@ -53,7 +53,7 @@ struct Verified {
 }
 
 /// Checks the whole record. Exits with 1 when something is wrong with it.
-fn verify(store: &Store, json: bool, printer: &Printer) -> anyhow::Result<Exit> {
+pub(super) fn verify(store: &Store, json: bool, printer: &Printer) -> anyhow::Result<Exit> {
     let report = store.verify()?;
     let findings: Vec<_> = report.findings.iter().map(ToString::to_string).collect();
     let sound = findings.is_empty();
