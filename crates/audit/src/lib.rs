@@ -37,7 +37,7 @@ pub use id::SessionId;
 pub use log::{Sealed, SessionLog};
 pub use purge::Purged;
 pub use read::{Record, Records};
-pub use redact::redact;
+pub use redact::{TokenShape, redact, token_shapes};
 pub use store::Store;
 pub use summary::{SessionState, SessionSummary};
 pub use text::{Argv, Text};

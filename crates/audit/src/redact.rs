@@ -9,6 +9,7 @@ mod scan;
 use std::borrow::Cow;
 use std::ops::Range;
 
+pub use rules::Token as TokenShape;
 use rules::rules;
 use scan::Scan;
 
@@ -28,6 +29,12 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     }
     out.push_str(&text[done..]);
     Cow::Owned(out)
+}
+
+/// The tokens that issuers gave a shape of their own, for those who look for them elsewhere. Where several fit, the first
+/// is meant.
+pub fn token_shapes() -> impl Iterator<Item = &'static TokenShape> {
+    rules().tokens.iter().filter(|token| token.is_issued())
 }
 
 /// What stands in place of a secret.

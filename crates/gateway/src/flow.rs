@@ -113,6 +113,11 @@ impl Flows {
 // === impl Flow ===
 
 impl Flow {
+    /// Whether both sides speak TLS, so that the server is who it says it is.
+    pub(crate) fn is_in_tls(&self) -> bool {
+        self.state().tls.is_some()
+    }
+
     /// Its number in this session.
     pub fn number(&self) -> u64 {
         self.number

@@ -12,11 +12,12 @@ use crate::approve::Approvals;
 use crate::budget::Budgets;
 use crate::dial::{DialError, Dialer, Dialled, HostResolver};
 use crate::dns::{Names, Opinion, Resolver};
-use crate::guard::{Guard, Unguarded};
+use crate::guard::Guard;
 use crate::opaque::Pipes;
 use crate::pinned::PinnedClients;
+use crate::scan::Watchful;
 use crate::tls::{Authority, Inspector, Upstream};
-use crate::{Approver, Doors, Flows, Inside, Sink, Target, Who, capture};
+use crate::{Approver, Credentials, Doors, Flows, Inside, Secret, Sink, Target, Who, capture};
 
 /// What a gateway is made of.
 pub struct Setup {
@@ -36,6 +37,10 @@ pub struct Setup {
     pub authority: Authority,
     /// The proxy that connections go out by.
     pub upstream: Option<redoma_policy::Upstream>,
+    /// What is put in on the way.
+    pub credentials: Credentials,
+    /// The values of decoys, by their names.
+    pub decoys: Vec<(String, Secret<String>)>,
 }
 
 /// The only way out of a sandbox.
@@ -64,7 +69,9 @@ impl Gateway {
     /// Joins the parts; nothing is opened yet.
     #[must_use]
     pub fn new(setup: Setup) -> Arc<Self> {
-        let Setup { policy, tier, sink, approver, who, inside, authority, upstream } = setup;
+        let Setup { policy, tier, sink, approver, who, inside, authority, upstream, credentials, decoys } =
+            setup;
+        let guard = Box::new(Watchful::new(policy.network.leaks, credentials, decoys));
         let approvals = Approvals::new(approver, policy.network.ask_timeout.0);
         Arc::new(Self {
             policy,
@@ -80,7 +87,7 @@ impl Gateway {
             upstream: Upstream::default(),
             pinned: PinnedClients::default(),
             budgets: Budgets::default(),
-            guard: Box::new(Unguarded),
+            guard,
             pipes: Arc::default(),
         })
     }

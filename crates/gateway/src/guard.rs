@@ -33,16 +33,3 @@ pub(crate) trait Scan: Send {
     /// As [`Scan::push`].
     fn end(&mut self) -> Result<(), Reason>;
 }
-
-/// Where nothing is looked for.
-pub(crate) struct Unguarded;
-
-impl Guard for Unguarded {
-    fn head(&self, _: &Flow, _: &mut Parts) -> Result<Vec<String>, Refusal> {
-        Ok(Vec::new())
-    }
-
-    fn body(&self, _: &Arc<Flow>, _: &Parts) -> Option<Box<dyn Scan>> {
-        None
-    }
-}

@@ -21,7 +21,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot};
 
-use crate::{Approver, Ask, Authority, Doors, Gateway, Inside, Setup, Sink, Target, Who};
+use crate::{
+    Approver, Ask, Authority, Credentials, Doors, Gateway, Inside, Secret, Setup, Sink, Target, Who,
+};
 
 /// Serves as a process of its own, until the keeper says that the session is over.
 ///
@@ -30,10 +32,21 @@ use crate::{Approver, Ask, Authority, Doors, Gateway, Inside, Setup, Sink, Targe
 pub fn serve(parts: Parts, doors: Doors, keeper: UnixStream) -> io::Result<()> {
     let link = Link::new(keeper)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let Parts { policy, tier, who, inside, authority, upstream } = parts;
+    let Parts { policy, tier, who, inside, authority, upstream, credentials, decoys } = parts;
     let (sink, approver) = (Arc::clone(&link) as Arc<dyn Sink>, Arc::clone(&link) as Arc<dyn Approver>);
     runtime.block_on(async {
-        let gateway = Gateway::new(Setup { policy, tier, sink, approver, who, inside, authority, upstream });
+        let gateway = Gateway::new(Setup {
+            policy,
+            tier,
+            sink,
+            approver,
+            who,
+            inside,
+            authority,
+            upstream,
+            credentials,
+            decoys,
+        });
         gateway.serve(doors, link.finished()).await
     })
 }
@@ -52,6 +65,10 @@ pub struct Parts {
     pub authority: Authority,
     /// The proxy that connections go out by.
     pub upstream: Option<redoma_policy::Upstream>,
+    /// What is put in on the way.
+    pub credentials: Credentials,
+    /// The values of decoys, by their names.
+    pub decoys: Vec<(String, Secret<String>)>,
 }
 
 /// What the gateway tells the keeper.

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use redoma_gateway::SecretError;
 use redoma_jail::{JailError, Missing, Step};
 use redoma_sys::Errno;
 
@@ -13,10 +14,12 @@ use crate::walk::WalkError;
 pub enum RunError {
     #[error("this machine cannot hold a sandbox: {} is missing: {}", .missing.what, .missing.why)]
     NoBoundary { missing: Missing },
-    #[error("[secrets.{name}] cannot be kept outside yet: this version puts no credentials in")]
+    #[error("[secrets.{name}] is for commands in a sandbox: a proxy by itself puts no credentials in")]
     NoCredentials { name: String },
     #[error("{0}")]
     Proxy(#[from] redoma_policy::InvalidProxy),
+    #[error("{0}")]
+    Secret(#[from] SecretError),
     #[error("the gateway cannot work: {0}")]
     Gateway(std::io::Error),
     #[error("port {port} of this machine cannot be listened on: {source}")]
@@ -61,6 +64,7 @@ impl RunError {
                 "set {} to http://HOST:PORT, or `upstream_proxy = \"none\"` under [network]",
                 error.place
             ),
+            Self::Secret(error) => error.hint(),
             Self::Gateway(_) => "try again, or add `--net none` to run without network".into(),
             Self::Listen { .. } => "choose another port, as in `--listen 127.0.0.1:0`".into(),
             Self::Publish { port, .. } => {

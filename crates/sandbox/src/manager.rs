@@ -37,7 +37,6 @@ impl Manager {
     pub fn run(&self, request: &RunRequest) -> Result<RunOutcome, RunError> {
         let probes = machine::probes(&self.homes);
         let tier = machine::choose_tier(&probes, request.policy.tier)?;
-        require_no_credentials(&request.policy)?;
         if let Some(missing) =
             native::overlay_wanted(&request.policy).then(|| machine::missing_overlay(&probes)).flatten()
         {

@@ -12,7 +12,7 @@ use redoma_audit::SessionId;
 use redoma_audit::event::{Answer, Outcome, Usage};
 use redoma_jail::limits::{self, Claim, Limits, Scraps, Wanted};
 use redoma_jail::{Blueprint, Canary, Enforced, Exec, Identity, Jail, Wire};
-use redoma_policy::{Access, Effect, Question, ResolvedPolicy, Tier, Workspace};
+use redoma_policy::{Access, Effect, Question, ResolvedPolicy, SecretPlace, SecretSource, Tier, Workspace};
 
 use crate::decoy::Seed;
 use crate::error::RunError;
@@ -52,7 +52,7 @@ struct Sandbox {
     kept: Option<Kept>,
     gateway: Option<Serving>,
     /// What programs are told about the network.
-    variables: Vec<(&'static str, OsString)>,
+    variables: Vec<(String, OsString)>,
     notes: Vec<String>,
     quarantined: Vec<Quarantined>,
     network: NetworkSummary,
@@ -345,7 +345,8 @@ impl Run<'_> {
         if !policy.network.needs_gateway() {
             return Ok(None);
         }
-        let prepared = Prepared::new(policy, self.tier, self.session.as_str(), &self.request.variables)?;
+        let given = &self.request.variables;
+        let prepared = Prepared::new(policy, self.tier, self.session.as_str(), given, &view.canaries)?;
         if self.tier == Tier::Full {
             view.layout.extend(prepared.pieces());
         }
@@ -353,10 +354,7 @@ impl Run<'_> {
     }
 
     /// The landlock tier has its certificates among its temporary files.
-    fn network_variables(
-        &self,
-        prepared: Option<&Prepared>,
-    ) -> Result<Vec<(&'static str, OsString)>, RunError> {
+    fn network_variables(&self, prepared: Option<&Prepared>) -> Result<Vec<(String, OsString)>, RunError> {
         let Some(prepared) = prepared else { return Ok(Vec::new()) };
         if self.tier == Tier::Full {
             return Ok(prepared.variables(None));
@@ -448,9 +446,25 @@ impl Run<'_> {
         verdict.effect == Effect::Allow
     }
 
-    fn exec(&self, streams: Streams, network: &[(&'static str, OsString)]) -> Exec {
+    /// Whether a variable of the caller's is a credential that stays outside.
+    fn holds_credential(&self, name: &std::ffi::OsStr) -> bool {
+        self.request.policy.secrets.iter().any(|secret| {
+            let from = matches!(&secret.source, SecretSource::Env(from) if name == from.as_str());
+            let aws = match &secret.place {
+                SecretPlace::Aws { access_key_id, session_token } => {
+                    name == access_key_id.as_str() || name == session_token.as_str()
+                }
+                _ => false,
+            };
+            from || aws || name == secret.name.as_str()
+        })
+    }
+
+    fn exec(&self, streams: Streams, network: &[(String, OsString)]) -> Exec {
         let variables = self.request.variables.iter().cloned();
         let mut environment = self.request.policy.environment.build(variables);
+        // Also where nothing stands in for them, since there is no network.
+        environment.retain(|(name, _)| !self.holds_credential(name));
         let mut set = |name: &str, value: &std::ffi::OsStr| {
             environment.retain(|(known, _)| known != name);
             environment.push((name.into(), value.into()));

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use redoma_audit::event::{Answer, Outcome, Usage};
 use redoma_audit::{Event, SessionId, Store};
-use redoma_gateway::{Authority, Doors, Parts};
+use redoma_gateway::{Authority, Credentials, Doors, Parts};
 use redoma_jail::Sockets;
 use redoma_policy::{ResolvedPolicy, Tier};
 use redoma_sys::{Errno, SignalFd};
@@ -71,7 +71,8 @@ pub(crate) fn serve(
         let (who, inside) = (Arc::new(who), Arc::new(Way(None)));
         // Loopback is the machine's own, as in the landlock tier.
         let (policy, tier) = (policy.clone(), Tier::Landlock);
-        Ok((Parts { policy, tier, who, inside, authority, upstream }, doors))
+        let (credentials, decoys) = (Credentials::default(), Vec::new());
+        Ok((Parts { policy, tier, who, inside, authority, upstream, credentials, decoys }, doors))
     })?;
     let signals = SignalFd::new(&[Signal::INT, Signal::TERM, Signal::HUP]).map_err(RunError::Wait)?;
     ready(&Listening { session, address, certificate }).map_err(RunError::Gateway)?;

@@ -20,12 +20,13 @@ pub(super) struct Rules {
 }
 
 /// A token known by its prefix, or by its entropy alone.
-pub(super) struct Token {
+pub struct Token {
     pub(super) name: &'static str,
     pub(super) prefix: String,
     pub(super) alphabet: ByteSet,
     pub(super) min: usize,
     pub(super) entropy: f64,
+    issued: bool,
 }
 
 /// A word that announces a secret.
@@ -49,8 +50,8 @@ impl Rules {
 
     fn add(&mut self, kind: Option<&str>, fields: &mut dyn Iterator<Item = &'static str>) -> Option<()> {
         match kind? {
-            "token" => {
-                let token = Token::parse(fields)?;
+            kind @ ("token" | "guess") => {
+                let token = Token::parse(kind == "token", fields)?;
                 self.pairs.insert(token.prefix.as_bytes());
                 self.tokens.push(token);
             }
@@ -108,11 +109,46 @@ impl Rules {
 // === impl Token ===
 
 impl Token {
-    fn parse(fields: &mut dyn Iterator<Item = &'static str>) -> Option<Self> {
+    /// What kind of token it is.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it begins with.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// How many bytes follow the prefix at least.
+    #[must_use]
+    pub fn shortest_body(&self) -> usize {
+        self.min
+    }
+
+    /// Whether a byte can follow the prefix.
+    #[must_use]
+    pub fn can_hold(&self, byte: u8) -> bool {
+        self.alphabet.contains(byte)
+    }
+
+    /// Whether `body` is as random as such a token's is.
+    #[must_use]
+    pub fn is_random(&self, body: &[u8]) -> bool {
+        entropy(body) >= self.entropy
+    }
+
+    /// Whether an issuer chose the prefix, so that what starts with it is nothing else.
+    pub(super) fn is_issued(&self) -> bool {
+        self.issued
+    }
+
+    fn parse(issued: bool, fields: &mut dyn Iterator<Item = &'static str>) -> Option<Self> {
         let (name, prefix, alphabet) = (fields.next()?, fields.next()?, fields.next()?);
         let prefix = if prefix == "-" { String::new() } else { prefix.replace("\\s", " ") };
         let (min, entropy) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        Some(Self { name, prefix, alphabet: ByteSet::named(alphabet)?, min, entropy })
+        Some(Self { name, prefix, alphabet: ByteSet::named(alphabet)?, min, entropy, issued })
     }
 
     fn body_len(&self, body: &str) -> Option<usize> {

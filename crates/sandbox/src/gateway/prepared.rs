@@ -5,15 +5,18 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 
-use redoma_gateway::{Authority, Leads, Trust};
+use redoma_gateway::{Authority, Credentials, Leads, Secret, Trust};
 use redoma_jail::{Cover, Piece, Token, Wire};
 use redoma_policy::{Publish, ResolvedPolicy, Tier, Upstream};
 
+use crate::decoy::Canary;
 use crate::error::RunError;
 
 /// What the gateway needs before there is a sandbox: what is seen of it inside, and its sockets outside.
 pub(crate) struct Prepared {
     pub(super) authority: Authority,
+    pub(super) credentials: Credentials,
+    pub(super) decoys: Vec<(String, Secret<String>)>,
     pub(super) publish: Vec<(Publish, TcpListener)>,
     pub(super) relay: Option<(TcpListener, Token)>,
     pub(super) upstream: Option<Upstream>,
@@ -34,16 +37,22 @@ const RESOLV_CONF: &str = "nameserver 127.0.0.1\noptions edns0\n";
 const HOSTS: &str = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n";
 
 impl Prepared {
-    /// Makes the authority and the sockets. Ports that are published are taken here, so that one that is taken already
-    /// is an error and no surprise.
+    /// Makes the authority and the sockets, and loads the credentials that `given` variables or other places hold. Ports
+    /// that are published are taken here, so that one that is taken already is an error and no surprise.
     pub(crate) fn new(
         policy: &ResolvedPolicy,
         tier: Tier,
         session: &str,
-        variables: &[(OsString, OsString)],
+        given: &[(OsString, OsString)],
+        canaries: &[Canary],
     ) -> Result<Self, RunError> {
-        let upstream = upstream(policy, variables)?;
+        let upstream = upstream(policy, given)?;
         let local = &policy.network.local;
+        let variable =
+            |name: &str| given.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        let credentials = Credentials::load(&policy.secrets, &variable)?;
+        let decoy = |canary: &Canary| (canary.name.clone(), Secret::new(canary.value.clone()));
+        let decoys = canaries.iter().map(decoy).collect();
         let authority =
             Authority::new(session).map_err(|error| RunError::Gateway(io::Error::other(error)))?;
         let trust = Trust::of_host(&authority);
@@ -68,7 +77,7 @@ impl Prepared {
                 (Wire::OnBehalf { relay, token, publish }, Some((listener, token)))
             }
         };
-        Ok(Self { authority, publish, relay, upstream, trust, wire, proxy })
+        Ok(Self { authority, credentials, decoys, publish, relay, upstream, trust, wire, proxy })
     }
 
     /// For the blueprint.
@@ -101,20 +110,22 @@ impl Prepared {
     }
 
     /// What programs inside are told, `folder` being where the landlock tier has the certificates.
-    pub(crate) fn variables(&self, folder: Option<&Path>) -> Vec<(&'static str, OsString)> {
+    pub(crate) fn variables(&self, folder: Option<&Path>) -> Vec<(String, OsString)> {
         let at = |name: &str| folder.unwrap_or(Path::new(FOLDER)).join(name).into_os_string();
-        let mut variables: Vec<(&'static str, OsString)> = Trust::variables()
+        let mut variables: Vec<(String, OsString)> = Trust::variables()
             .map(|(name, leads)| match leads {
-                Leads::ToCertificate => (name, at(CERTIFICATE)),
-                Leads::ToBundle => (name, at(BUNDLE)),
+                Leads::ToCertificate => (name.to_owned(), at(CERTIFICATE)),
+                Leads::ToBundle => (name.to_owned(), at(BUNDLE)),
             })
             .collect();
+        variables.extend(self.credentials.variables().into_iter().map(|(name, shown)| (name, shown.into())));
         match self.wire {
             Wire::Namespace { .. } => {
-                variables.push(("REDOMA_PROXY", format!("http://127.0.0.1:{}", self.proxy).into()));
+                variables
+                    .push(("REDOMA_PROXY".to_owned(), format!("http://127.0.0.1:{}", self.proxy).into()));
             }
             // Questions for names go over TCP: that is what is passed on.
-            Wire::OnBehalf { .. } => variables.push(("RES_OPTIONS", "use-vc".into())),
+            Wire::OnBehalf { .. } => variables.push(("RES_OPTIONS".to_owned(), "use-vc".into())),
         }
         variables
     }

@@ -83,6 +83,8 @@ impl Prepared {
             inside: Arc::new(Way(entrance.map(Mutex::new))),
             authority: self.authority,
             upstream: self.upstream,
+            credentials: self.credentials,
+            decoys: self.decoys,
         };
         (parts, doors)
     }
