@@ -219,10 +219,11 @@ complete -c redoma -n "__fish_redoma_using_subcommand log" -s f -l follow -d 'Go
 complete -c redoma -n "__fish_redoma_using_subcommand log" -l json -d 'Print the record\'s lines as they are'
 complete -c redoma -n "__fish_redoma_using_subcommand log" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand log" -s h -l help -d 'Print help'
-complete -c redoma -n "__fish_redoma_using_subcommand net; and not __fish_seen_subcommand_from flows show" -s q -l quiet -d 'Say nothing beside the answer but errors'
-complete -c redoma -n "__fish_redoma_using_subcommand net; and not __fish_seen_subcommand_from flows show" -s h -l help -d 'Print help'
-complete -c redoma -n "__fish_redoma_using_subcommand net; and not __fish_seen_subcommand_from flows show" -f -a "flows" -d 'List the connections of a session: who made them, where to, and whether they were looked into'
-complete -c redoma -n "__fish_redoma_using_subcommand net; and not __fish_seen_subcommand_from flows show" -f -a "show" -d 'Show one connection: process, decision, TLS, and each request with its headers and the beginning of its body'
+complete -c redoma -n "__fish_redoma_using_subcommand net; and not __fish_seen_subcommand_from flows show export" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand net; and not __fish_seen_subcommand_from flows show export" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand net; and not __fish_seen_subcommand_from flows show export" -f -a "flows" -d 'List the connections of a session: who made them, where to, and whether they were looked into'
+complete -c redoma -n "__fish_redoma_using_subcommand net; and not __fish_seen_subcommand_from flows show export" -f -a "show" -d 'Show one connection: process, decision, TLS, and each request with its headers and the beginning of its body'
+complete -c redoma -n "__fish_redoma_using_subcommand net; and not __fish_seen_subcommand_from flows show export" -f -a "export" -d 'Write what went over the network in a form that other programs read'
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from flows" -l host -d 'Only those to hosts like this, such as `*.example.com`' -r
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from flows" -s f -l follow -d 'Go on printing until the session ends'
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from flows" -l blocked -d 'Only those that were refused or cut off'
@@ -234,6 +235,11 @@ complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subco
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from show" -l json -d 'Print JSON'
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from export" -l format -d 'The form' -r -f -a "har\t'HTTP Archive 1.2'
+jsonl\t'The record\'s own lines about the network'"
+complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from export" -s o -l output -d 'Write into this file, which only its owner may read, and not to standard output' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l listen -d 'Where to listen' -r
 complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l ca-out -d 'Write the certificate that clients are to trust into this file' -r -F
 complete -c redoma -n "__fish_redoma_using_subcommand proxy" -l policy -d 'Use this file in place of the project\'s redoma.toml' -r -F

@@ -415,6 +415,19 @@ _arguments "${_arguments_options[@]}" : \
 ':flow -- Its number, as `net flows` shows it; or SESSION\:NUMBER:_default' \
 && ret=0
 ;;
+(export)
+_arguments "${_arguments_options[@]}" : \
+'--format=[The form]:FORMAT:((har\:"HTTP Archive 1.2"
+jsonl\:"The record'\''s own lines about the network"))' \
+'-o+[Write into this file, which only its owner may read, and not to standard output]:FILE:_files' \
+'--output=[Write into this file, which only its owner may read, and not to standard output]:FILE:_files' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'::session -- The session, or the beginning of its id; without it, the newest:_default' \
+&& ret=0
+;;
         esac
     ;;
 esac
@@ -640,8 +653,14 @@ _redoma__subcmd__net_commands() {
     local commands; commands=(
 'flows:List the connections of a session\: who made them, where to, and whether they were looked into' \
 'show:Show one connection\: process, decision, TLS, and each request with its headers and the beginning of its body' \
+'export:Write what went over the network in a form that other programs read' \
     )
     _describe -t commands 'redoma net commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__net__subcmd__export_commands] )) ||
+_redoma__subcmd__net__subcmd__export_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma net export commands' commands "$@"
 }
 (( $+functions[_redoma__subcmd__net__subcmd__flows_commands] )) ||
 _redoma__subcmd__net__subcmd__flows_commands() {

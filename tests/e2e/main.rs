@@ -13,6 +13,7 @@ mod changes;
 mod cli;
 mod environment;
 mod exit_codes;
+mod export;
 mod files;
 mod gateway;
 mod git;

@@ -27,6 +27,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("strace", "strace"),
     ("sudo", "sudo"),
     ("top", "procps"),
+    ("tshark", "tshark"),
     ("useradd", "passwd"),
     ("vim", "vim"),
     ("zsh", "zsh"),
@@ -45,6 +46,9 @@ pub(crate) const TOOLCHAIN: &str = "/opt/redoma-test/toolchain";
 /// Where the peers that `cargo xtask bench` measures are put.
 pub(crate) const PEERS: &str = "/opt/redoma-test/peers";
 
+/// Where the validators of formats are put that the tests ask for a second opinion.
+const VALIDATORS: &str = "/opt/redoma-test/node";
+
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Also install the programs that `cargo xtask bench` compares with (some minutes)
@@ -59,6 +63,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         install_packages(&packages)?;
         ensure_user()?;
         share_toolchain()?;
+        install_validators()?;
     } else {
         advise(&packages)?;
     }
@@ -135,6 +140,15 @@ fn ensure_cargo_tool(tool: &str) -> Result<()> {
     // --debug: they run for seconds and are built on every fresh CI machine, so building fast matters more.
     println!("setup: building {tool}");
     process::run(cargo().args(["install", "--locked", "--debug", tool]))
+}
+
+fn install_validators() -> Result<()> {
+    if Path::new(VALIDATORS).join("node_modules/har-validator").exists() {
+        println!("setup: {VALIDATORS} is here");
+        return Ok(());
+    }
+    println!("setup: installing validators of formats as {VALIDATORS}");
+    process::run(Command::new("npm").args(["install", "--no-audit", "--prefix", VALIDATORS, "har-validator"]))
 }
 
 /// bubblewrap is among the tests' programs already; srt also calls socat and ripgrep, nono links libdbus.

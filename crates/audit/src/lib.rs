@@ -15,6 +15,7 @@ mod digest;
 mod error;
 pub mod escape;
 pub mod event;
+pub mod export;
 mod folder;
 mod id;
 mod key;

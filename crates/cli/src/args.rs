@@ -13,7 +13,9 @@ use clap::builder::styling::{AnsiColor, Style};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use audit::{AuditArgs, AuditCommand, AuditPurgeArgs};
-pub(crate) use net::{NetArgs, NetCommand, NetFlowsArgs, NetShowArgs, ProxyArgs};
+pub(crate) use net::{
+    ExportFormat, NetArgs, NetCommand, NetExportArgs, NetFlowsArgs, NetShowArgs, ProxyArgs,
+};
 pub(crate) use policy::{
     PolicyArgs, PolicyCheckArgs, PolicyCommand, PolicyDiffArgs, PolicyInitArgs, PolicyListArgs,
     PolicyShowArgs, PolicyTrustArgs,

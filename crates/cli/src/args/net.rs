@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use super::LayerArgs;
 
@@ -19,6 +19,7 @@ pub(crate) struct NetArgs {
 pub(crate) enum NetCommand {
     Flows(NetFlowsArgs),
     Show(NetShowArgs),
+    Export(NetExportArgs),
 }
 
 /// List the connections of a session: who made them, where to, and whether they were looked into
@@ -57,6 +58,31 @@ pub(crate) struct NetShowArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Write what went over the network in a form that other programs read
+///
+/// An HTTP archive (har) has the requests that were looked into, for browsers' developer tools; what passed unseen or was
+/// blocked is listed beside them, in `_flows`.
+#[derive(Debug, Args)]
+pub(crate) struct NetExportArgs {
+    /// The session, or the beginning of its id; without it, the newest
+    pub(crate) session: Option<String>,
+    /// The form
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) format: ExportFormat,
+    /// Write into this file, which only its owner may read, and not to standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// A form that other programs read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// HTTP Archive 1.2
+    Har,
+    /// The record's own lines about the network
+    Jsonl,
 }
 
 /// Serve the gateway by itself, as an HTTP and SOCKS 5 proxy, until it is interrupted

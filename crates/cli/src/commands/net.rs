@@ -1,5 +1,6 @@
 //! `redoma net`: what went over the network, from the record.
 
+mod export;
 mod flows;
 mod show;
 
@@ -15,6 +16,7 @@ pub(crate) fn dispatch(args: NetArgs, printer: &Printer) -> anyhow::Result<Exit>
     match args.command {
         NetCommand::Flows(args) => flows::flows(&args, printer),
         NetCommand::Show(args) => show::show(&args, printer),
+        NetCommand::Export(args) => export::export(&args, printer),
     }
 }
 

@@ -1,0 +1,5 @@
+//! The record in forms that other programs read.
+
+mod har;
+
+pub use har::har;
