@@ -26,6 +26,7 @@ mod policy;
 mod presets;
 mod protect;
 mod record;
+mod secrets;
 mod terminal;
 mod tools;
 mod undo;

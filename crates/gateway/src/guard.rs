@@ -15,6 +15,9 @@ pub(crate) trait Guard: Send + Sync {
     /// When something is in it that does not belong there.
     fn head(&self, flow: &Flow, parts: &mut Parts) -> Result<Vec<String>, Refusal>;
 
+    /// Whether the head can only be looked at once the whole body is there: its hash is then in `parts`.
+    fn needs_body(&self, flow: &Flow, parts: &Parts) -> bool;
+
     /// What will look at the request's body; none if nothing has to.
     fn body(&self, flow: &Arc<Flow>, parts: &Parts) -> Option<Box<dyn Scan>>;
 }

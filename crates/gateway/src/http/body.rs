@@ -8,22 +8,32 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Request;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::exchange::{Exchange, Side};
 use super::judge::Meter;
 use crate::Reason;
 use crate::guard::Scan;
+use crate::refuse::Refusal;
 
 /// A request's body on its way out.
 pub(crate) struct OutBody {
-    inner: Incoming,
+    inner: Source,
     exchange: Arc<Exchange>,
     meter: Option<Meter>,
     scan: Option<Box<dyn Scan>>,
     /// Opens when the server wants the body (RFC 9110, section 10.1.1).
     gate: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+/// Where a request's body comes from.
+pub(super) enum Source {
+    /// The client, as it sends it.
+    Client(Incoming),
+    /// It is here already.
+    Here(Option<Bytes>),
 }
 
 /// An answer's body on its way in.
@@ -46,7 +56,7 @@ const SILENT: Duration = Duration::from_secs(1);
 
 impl OutBody {
     pub(super) fn new(
-        inner: Incoming,
+        inner: Source,
         exchange: Arc<Exchange>,
         meter: Option<Meter>,
         scan: Option<Box<dyn Scan>>,
@@ -68,6 +78,36 @@ impl OutBody {
     fn stop(&mut self, reason: Reason) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         self.exchange.refused(reason);
         Poll::Ready(Some(Err(BodyError::Stopped(reason))))
+    }
+}
+
+/// As much as is held until a signature can be made; and how many at once.
+const LARGEST_SIGNED: usize = 8 << 20;
+static SIGNED_AT_ONCE: Semaphore = Semaphore::const_new(16);
+/// How long a client may take to send it.
+const SIGNED_TIME: Duration = Duration::from_secs(60);
+
+/// Takes the whole body in, for what cannot go on without it: bounded in size, number and time, since this is the only
+/// place where a client can have us hold anything.
+pub(super) async fn whole(body: Incoming) -> Result<Bytes, Refusal> {
+    let unfit = |why: &str| Refusal::new(Reason::Malformed, format!("what is signed for AWS {why}"));
+    let collect = async {
+        let _turn = SIGNED_AT_ONCE.acquire().await;
+        Limited::new(body, LARGEST_SIGNED).collect().await
+    };
+    match tokio::time::timeout(SIGNED_TIME, collect).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(_)) => Err(unfit("without its body's hash in the head must not be larger than 8 MiB")),
+        Err(_) => Err(unfit("did not arrive in time")),
+    }
+}
+
+impl Source {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        match self {
+            Self::Client(body) => Pin::new(body).poll_frame(cx),
+            Self::Here(body) => Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
+        }
     }
 }
 
@@ -99,7 +139,7 @@ impl Body for OutBody {
             std::task::ready!(gate.as_mut().poll(cx));
             self.gate = None;
         }
-        match std::task::ready!(Pin::new(&mut self.inner).poll_frame(cx)) {
+        match std::task::ready!(self.inner.poll_frame(cx)) {
             Some(Ok(frame)) => {
                 if let Some(piece) = frame.data_ref().cloned()
                     && let Err(reason) = self.pass(&piece)
@@ -120,11 +160,17 @@ impl Body for OutBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        match &self.inner {
+            Source::Client(body) => body.is_end_stream(),
+            Source::Here(body) => body.is_none(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        match &self.inner {
+            Source::Client(body) => body.size_hint(),
+            Source::Here(body) => SizeHint::with_exact(body.as_ref().map_or(0, |body| body.len() as u64)),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1::{self, UpgradeableConnection};
@@ -25,11 +26,12 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 pub(crate) use body::AnswerBody;
-use body::OutBody;
+use body::{OutBody, Source};
 use exchange::Exchange;
 use upgrade::Upgrading;
 
 use crate::refuse::{Answer, Refusal};
+use crate::secrets::BodyHash;
 use crate::{Flow, Gateway, Reason};
 
 /// Which HTTP both sides speak.
@@ -200,6 +202,10 @@ async fn serve(
     let (mut parts, body) = request.into_parts();
     let exchange = Exchange::begin(scope, number, &parts);
     let upgrading = Upgrading::asked(&parts);
+    let body = match take_in(scope, &mut parts, body).await {
+        Ok(body) => body,
+        Err(refusal) => return refused(scope, &exchange, &refusal),
+    };
     let meter = match judge::judge(scope, &mut parts, &exchange) {
         Ok(meter) => meter,
         Err(refusal) => return refused(scope, &exchange, &refusal),
@@ -221,6 +227,16 @@ async fn serve(
             }
         },
     }
+}
+
+/// The body as it comes, or as a whole where the head cannot go on without it.
+async fn take_in(scope: &Scope, parts: &mut Parts, body: Incoming) -> Result<Source, Refusal> {
+    if !scope.gateway.guard.needs_body(&scope.flow, parts) {
+        return Ok(Source::Client(body));
+    }
+    let body = body::whole(body).await?;
+    parts.extensions.insert(BodyHash::of(&body));
+    Ok(Source::Here(Some(body).filter(|body| !body.is_empty())))
 }
 
 fn pass_on(

@@ -1,26 +1,30 @@
 //! The filter that nearly all of a text stops at: three bytes that nothing begins with.
 
-/// A set of three bytes, which may say yes where it should say no.
+/// A set of three bytes, which may say yes where it should say no, once in thousands of times.
 pub(super) struct Grams {
-    bits: Box<[u64; WORDS]>,
+    /// By one part of the hash, another part of it; 0 for none.
+    marks: Box<[u8; SLOTS]>,
     empty: bool,
 }
 
-const BITS: u32 = 17;
-const WORDS: usize = 1 << (BITS - 6);
+/// As much as the first cache holds besides the text.
+const SLOTS: usize = 1 << 14;
 /// Places told apart with one load: eight bytes hold six times three.
 const STRIDE: usize = 6;
+/// Several share the slot.
+const ANY: u8 = u8::MAX;
 
 impl Default for Grams {
     fn default() -> Self {
-        Self { bits: Box::new([0; WORDS]), empty: true }
+        Self { marks: Box::new([0; SLOTS]), empty: true }
     }
 }
 
 impl Grams {
     pub(super) fn insert(&mut self, start: [u8; 3]) {
-        let bit = bit(u64::from(start[0]) | u64::from(start[1]) << 8 | u64::from(start[2]) << 16);
-        self.bits[bit >> 6] |= 1 << (bit & 63);
+        let hash = hash(u64::from_le_bytes([start[0], start[1], start[2], 0, 0, 0, 0, 0]));
+        let known = &mut self.marks[slot(hash)];
+        *known = if [0, mark(hash)].contains(known) { mark(hash) } else { ANY };
         self.empty = false;
     }
 
@@ -34,37 +38,39 @@ impl Grams {
             return;
         }
         let mut at = from;
-        while let Some(eight) = bytes.get(at..at + 8) {
-            let mut word = [0; 8];
-            word.copy_from_slice(eight);
-            let word = u64::from_le_bytes(word);
+        while let Some(Ok(eight)) = bytes.get(at..at + 8).map(<[u8; 8]>::try_from) {
+            let word = u64::from_le_bytes(eight);
             // One branch for six places: that is what makes it fast.
-            let mut hits = 0;
-            for step in 0..STRIDE {
-                hits |= self.bit(word >> (8 * step)) << step;
-            }
-            while hits != 0 {
-                each(at + hits.trailing_zeros() as usize);
-                hits &= hits - 1;
+            let marks = (0..STRIDE).fold(0, |marks, step| marks | self.marks[slot(hash(word >> (8 * step)))]);
+            if marks != 0 {
+                (0..STRIDE).filter(|step| self.has(word >> (8 * step))).for_each(|step| each(at + step));
             }
             at += STRIDE;
         }
         for (step, three) in bytes.get(at..).unwrap_or_default().windows(3).enumerate() {
-            let word = u64::from(three[0]) | u64::from(three[1]) << 8 | u64::from(three[2]) << 16;
-            if self.bit(word) != 0 {
+            if self.has(u64::from_le_bytes([three[0], three[1], three[2], 0, 0, 0, 0, 0])) {
                 each(at + step);
             }
         }
     }
 
-    fn bit(&self, word: u64) -> u64 {
-        let bit = bit(word);
-        self.bits[bit >> 6] >> (bit & 63) & 1
+    fn has(&self, word: u64) -> bool {
+        let hash = hash(word);
+        let known = self.marks[slot(hash)];
+        known == mark(hash) || known == ANY
     }
 }
 
-/// Which bit stands for the lowest three bytes: Fibonacci hashing.
-fn bit(word: u64) -> usize {
-    let three = word as u32 & 0x00ff_ffff;
-    (three.wrapping_mul(0x9e37_79b1) >> (32 - BITS)) as usize
+/// Fibonacci hashing of the lowest three bytes.
+fn hash(word: u64) -> u32 {
+    ((word as u32) << 8).wrapping_mul(0x9e37_79b1)
+}
+
+fn slot(hash: u32) -> usize {
+    (hash >> 18) as usize
+}
+
+/// Neither none nor any.
+fn mark(hash: u32) -> u8 {
+    ((hash >> 10) as u8).clamp(1, ANY - 1)
 }

@@ -80,6 +80,10 @@ impl Guard for Watchful {
         watch.credentials.apply(parts, flow.target(), Put::Real)
     }
 
+    fn needs_body(&self, flow: &Flow, parts: &Parts) -> bool {
+        self.0.credentials.need_body(parts, flow.target())
+    }
+
     fn body(&self, flow: &Arc<Flow>, parts: &Parts) -> Option<Box<dyn Scan>> {
         if self.0.scanner.is_idle() {
             return None;

@@ -338,3 +338,45 @@ proptest! {
         prop_assert!(found.contains(&"API_KEY".to_owned()));
     }
 }
+
+// === speed ===
+
+/// Text as agents send it: code, with names, numbers and quotes.
+fn code(length: usize) -> Vec<u8> {
+    include_str!("stream.rs")
+        .bytes()
+        .chain(include_str!("personal/table.rs").bytes())
+        .cycle()
+        .take(length)
+        .collect()
+}
+
+/// Bytes in a second, the best of some: the machine has other work.
+fn speed(scanner: &Scanner, text: &[u8]) -> f64 {
+    let once = |_| {
+        let (begun, mut stream) = (std::time::Instant::now(), Stream::new());
+        text.chunks(16 << 10).for_each(|piece| assert_eq!(stream.push(scanner, piece), []));
+        text.len() as f64 / begun.elapsed().as_secs_f64()
+    };
+    (0..9).map(once).fold(0.0, f64::max)
+}
+
+#[test]
+#[ignore = "needs an optimised build and a quiet machine"]
+fn a_gigabyte_a_second_is_looked_at() {
+    let known = (0..20).map(|n| Known {
+        name: format!("K{n}"),
+        class: Class::Decoy,
+        value: Secret::new(HEXLOWER.encode(&blake3::hash(&[n]).as_bytes()[..20])),
+    });
+    let known: Vec<Known> = known.collect();
+    let usual = Scanner::new(&known, &Leaks::default());
+    let personal = Scanner::new(&known, &everything());
+    let code = code(32 << 20);
+    let mut random = vec![0; 24 << 20];
+    blake3::Hasher::new().finalize_xof().fill(&mut random);
+    let base64 = BASE64.encode(&random).into_bytes();
+    let speeds =
+        [speed(&usual, &code), speed(&usual, &base64), speed(&personal, &code)].map(|speed| speed / 1e9);
+    assert!(speeds[0] > 1.0 && speeds[1] > 1.0 && speeds[2] > 0.2, "GB/s: {speeds:.2?}");
+}

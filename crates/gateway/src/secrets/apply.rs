@@ -38,6 +38,15 @@ impl Credentials {
         }
         Ok(names)
     }
+
+    /// Whether a signature covers the body and does not say its hash.
+    pub(crate) fn need_body(&self, parts: &Parts, target: &Target) -> bool {
+        let mut keys = self.all.iter().filter(|credential| credential.is_for(&target.host));
+        keys.any(|key| {
+            let id = key.aws.as_ref().map(|aws| aws.id.placeholder.expose());
+            id.is_some_and(|id| sigv4::needs_body(parts, id))
+        })
+    }
 }
 
 impl Credential {

@@ -15,6 +15,7 @@ use redoma_policy::{Host, SecretPlace, SecretRule};
 pub(crate) use apply::Put;
 pub use load::SecretError;
 pub use secret::Secret;
+pub(crate) use sigv4::BodyHash;
 
 use crate::scan::{Class, Known};
 

@@ -42,9 +42,9 @@ enum Place {
     Query,
 }
 
-/// The hash of a body that is not to be read as a whole first; the HTTP side puts it here when it knows it.
+/// The hash of a body that was taken in as a whole, among a request's extensions.
 #[derive(Clone)]
-pub(crate) struct BodyHash(pub(crate) String);
+pub(crate) struct BodyHash(String);
 
 const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
@@ -94,6 +94,12 @@ fn in_url(query: &str, id: &str) -> Result<Option<Signature>, Refusal> {
         Some(Signature::new(Place::Query, &date, scope, &signed, &value("X-Amz-Signature")?))
     })();
     whole.map(Some).ok_or_else(|| unfit("it is not complete"))
+}
+
+/// Whether the body's hash is signed, and not in the head: only S3's clients always say it.
+pub(super) fn needs_body(parts: &Parts, id: &str) -> bool {
+    let header = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    header.is_some_and(|value| value.contains(id)) && !parts.headers.contains_key(CONTENT_HASH)
 }
 
 /// Signs again, as the client signed, with the real key.
@@ -245,6 +251,12 @@ fn decoded(text: &str) -> Vec<u8> {
 
 fn unfit(why: &str) -> Refusal {
     Refusal::new(Reason::Malformed, format!("the request's signature for AWS cannot be made again: {why}"))
+}
+
+impl BodyHash {
+    pub(crate) fn of(body: &[u8]) -> Self {
+        Self(hash(body))
+    }
 }
 
 impl Signature {
