@@ -1,8 +1,9 @@
 //! What a session leaves in repositories must not run when git is used on the host afterwards.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use redoma_tests::{Home, Project};
+use redoma_tests::{Held, Home, Project, Tier, descendants, wait_gone};
 
 /// Where planted commands leave their mark, on the host and outside the project.
 fn canary(home: &Home) -> PathBuf {
@@ -44,6 +45,84 @@ fn an_overlay_session_moves_nothing_of_the_hosts() {
     assert_eq!(held.wait(), 0);
     assert!(pointer.exists() && hook.exists());
     assert!(project.read("new/.git/config").contains("fsmonitor"));
+}
+
+/// A session that has planted something and goes on.
+fn planting(home: &Home, project: &Project<'_>, tier: Tier) -> Held {
+    // The landlock tier takes no project with a repository at its top.
+    if project.path().join(".git").exists() {
+        project.commit("first");
+    }
+    let script = format!(
+        "git init -q sub && cd sub && git config core.fsmonitor 'touch {}; false' >&2
+        git config user.email kept@example.org && echo ready && exec sleep 1000",
+        canary(home).display()
+    );
+    project.shell(&script).tier(tier).until_ready()
+}
+
+fn janitor_of(held: &Held) -> i32 {
+    let named = |pid: &i32| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "redoma-janitor")
+    };
+    descendants(held.pid()).into_iter().find(named).expect("there is a janitor")
+}
+
+fn assert_harmless(home: &Home, project: &Project<'_>) {
+    project.git(&["-C", "sub", "status"]);
+    assert!(!canary(home).exists());
+    let config = project.read("sub/.git/config");
+    assert!(config.contains("kept@example.org") && !config.contains("fsmonitor"), "{config}");
+}
+
+/// Long enough for a machine with much to do.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn of_a_killed_session_the_janitor_judges_what_it_made_and_records_it() {
+    for tier in Tier::ALL {
+        let home = Home::new();
+        let project = home.project_for(tier);
+        let held = planting(&home, &project, tier);
+        let janitor = janitor_of(&held);
+        held.kill();
+        assert!(wait_gone(janitor, PATIENCE), "the janitor does not end");
+        assert_harmless(&home, &project);
+        let log = project.redoma(["log"]).run().ok();
+        assert!(log.out().contains("sub/.git/config"), "{log:?}");
+        let noted = home.redoma().join("state/unfinished");
+        assert_eq!(std::fs::read_dir(noted).unwrap().count(), 0, "nothing is left to do");
+    }
+}
+
+#[test]
+fn without_a_janitor_the_next_session_or_gc_judges_first() {
+    for next in [&["run", "--", "true"][..], &["doctor", "--gc"]] {
+        let home = Home::new();
+        let project = home.project("p");
+        let held = planting(&home, &project, Tier::Full);
+        let janitor = rustix::process::Pid::from_raw(janitor_of(&held)).unwrap();
+        rustix::process::kill_process(janitor, rustix::process::Signal::KILL).unwrap();
+        held.kill();
+        assert!(project.read("sub/.git/config").contains("fsmonitor"), "the twin: nobody has judged yet");
+        let ran = project.redoma(next.iter().copied()).run().ok();
+        assert!(format!("{}{}", ran.out(), ran.err()).contains("sub/.git/config"), "{ran:?}");
+        assert_harmless(&home, &project);
+        let again = project.redoma(next.iter().copied()).run().ok();
+        assert!(!format!("{}{}", again.out(), again.err()).contains("sub/.git/config"), "{again:?}");
+    }
+}
+
+#[test]
+fn a_session_that_runs_is_not_ended_by_another() {
+    let home = Home::new();
+    let project = home.project("p");
+    let held = planting(&home, &project, Tier::Full);
+    let _ = project.shell("true").run().ok();
+    let _ = project.redoma(["doctor", "--gc"]).run().ok();
+    let noted = std::fs::read_dir(home.redoma().join("state/unfinished")).unwrap().count();
+    assert_eq!(noted, 1, "the running session's note");
+    held.kill();
 }
 
 #[test]

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::event::SessionMeta;
 use crate::folder::Folder;
@@ -14,7 +16,7 @@ use crate::id::is_prefix;
 use crate::key::Signer;
 use crate::log::SessionLog;
 use crate::purge::{Purged, is_due, purge};
-use crate::read::Records;
+use crate::read::{Records, is_unlocked};
 use crate::summary::{Listed, SessionSummary};
 use crate::verify::{Report, verify};
 use crate::{Error, SessionId};
@@ -112,6 +114,17 @@ impl Store {
         listed.sort_by_key(|log| Reverse(log.started()));
         let home = self.home.clone();
         Ok(listed.into_iter().map(move |log| log.summary(&home)))
+    }
+
+    /// Whether a keeper holds the session's log; one without a log does not run.
+    ///
+    /// # Errors
+    /// [`Error::Open`] or [`Error::Lock`].
+    pub fn is_running(&self, session: SessionId) -> Result<bool, Error> {
+        let name = Home::file_name(session);
+        let Some(file) = self.home.logs.existing(&name, OFlags::RDONLY)? else { return Ok(false) };
+        let failed = |errno: Errno| Error::Lock { path: self.home.logs.path(&name), source: errno.into() };
+        is_unlocked(&file).map(|gone| !gone).map_err(failed)
     }
 
     /// The records of a session as far as they go now.

@@ -66,7 +66,7 @@ fn a_fork_bomb_is_refused() {
 fn a_fork_bomb_that_goes_on_is_ended() {
     let wanted = Wanted { pids: Some(PIDS), memory: Some(MEMORY), ..Wanted::default() };
     let session = session();
-    let limits = Limits::prepare(&wanted, Tier::Full, &session, None).unwrap();
+    let limits = Limits::prepare(&wanted, Tier::Full, &session, None, None).unwrap();
     let (jail, mut output) = start(ENDLESS_FORK_BOMB, &limits);
     output.read_exact(&mut [0; 4]).unwrap();
     let members = || members_of(&format!("redoma-{session}"));
@@ -93,7 +93,8 @@ fn a_processor_hog_is_throttled() {
 fn without_rights_rlimits_hold_what_they_can() {
     become_nobody();
     let wanted = Wanted { pids: Some(PIDS), cpus: Some(1.0), memory: Some(MEMORY), ..Wanted::default() };
-    let strict = Limits::prepare(&Wanted { strict: true, ..wanted.clone() }, Tier::Full, &session(), None);
+    let strict =
+        Limits::prepare(&Wanted { strict: true, ..wanted.clone() }, Tier::Full, &session(), None, None);
     assert!(matches!(strict, Err(JailError::Limit { what: "cpus", .. })), "{strict:?}");
     assert_eq!(run(FORK_BOMB, &Wanted::default()).ending, Ending::Exited(0));
     let ran = run(FORK_BOMB, &wanted);
@@ -168,7 +169,7 @@ impl Ran {
 /// Runs `script` to its end and sees that nothing is left.
 fn run(script: &str, wanted: &Wanted) -> Ran {
     let session = session();
-    let limits = Limits::prepare(wanted, Tier::Full, &session, None).unwrap();
+    let limits = Limits::prepare(wanted, Tier::Full, &session, None, None).unwrap();
     let (before, begun) = (processor_time(redoma_sys::children_usage()), Instant::now());
     let (jail, mut reader) = start(script, &limits);
     let mut output = String::new();
@@ -297,7 +298,7 @@ const KEEP: &str = "keep";
 fn keep(scrap: &Path) {
     let session = scrap.file_name().unwrap().to_str().unwrap().strip_prefix("redoma-").unwrap();
     let wanted = Wanted { pids: Some(PIDS), memory: Some(MEMORY), ..Wanted::default() };
-    let limits = Limits::prepare(&wanted, Tier::Full, session, Some(scraps(scrap))).unwrap();
+    let limits = Limits::prepare(&wanted, Tier::Full, session, Some(scraps(scrap)), None).unwrap();
     let claim = Claim::make(scrap).unwrap();
     std::fs::write(claim.path().join("file"), "").unwrap();
     let (jail, mut output) = start(ENDLESS_FORK_BOMB, &limits);

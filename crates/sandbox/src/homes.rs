@@ -114,6 +114,11 @@ impl Homes {
         self.state.join("sessions")
     }
 
+    /// The folder of what sessions have still to do when they end.
+    pub(crate) fn unfinished(&self) -> PathBuf {
+        self.state.join("unfinished")
+    }
+
     /// The file that lists the policy files whose content the user trusts.
     #[must_use]
     pub fn trust(&self) -> PathBuf {

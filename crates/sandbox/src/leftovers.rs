@@ -7,18 +7,21 @@ use redoma_audit::{SessionId, SessionState, Store};
 use redoma_jail::limits::{self, Leftover, LeftoverKind, Scraps};
 use rustix::fs::{Mode, OFlags};
 
+use crate::error::RunError;
 use crate::homes::Homes;
+use crate::quarantine::{Outcome, Quarantined};
+use crate::unfinished;
 use crate::walk::remove::remove;
 
 /// Folders of a session that only its running processes need; what else is there is kept for `undo` and `changes`.
 const SCRAPS: [&str; 1] = ["overlay/work"];
 
-/// Finds what belongs to no running session and, unless `dry_run`, removes it: cgroups with their processes, and the
-/// folders that only a running session needs.
+/// Finds what belongs to no running session and, unless `dry_run`, removes it: cgroups with their processes, the
+/// folders that only a running session needs, and what a session left where nothing may be, which goes to quarantine.
 ///
 /// # Errors
 /// When the record cannot be read: then nobody knows which sessions run, and nothing is removed.
-pub fn gc(homes: &Homes, dry_run: bool) -> Result<Vec<Leftover>, redoma_audit::Error> {
+pub fn gc(homes: &Homes, dry_run: bool) -> Result<Vec<Leftover>, RunError> {
     let running = running(homes)?;
     let places = Scraps { folders: vec![homes.run().to_owned()], remove: remove_path };
     let mut all = limits::gc(&places, dry_run);
@@ -30,7 +33,16 @@ pub fn gc(homes: &Homes, dry_run: bool) -> Result<Vec<Leftover>, redoma_audit::E
             }
         }
     }
+    if !dry_run {
+        // When the processes that could make it anew are gone.
+        all.extend(unfinished::finish_all(homes)?.iter().flat_map(|one| &one.quarantined).map(planted));
+    }
     Ok(all)
+}
+
+fn planted(found: &Quarantined) -> Leftover {
+    let removed = !matches!(found.outcome, Outcome::Failed(_));
+    Leftover { kind: LeftoverKind::Planted, path: found.path.clone(), removed }
 }
 
 fn running(homes: &Homes) -> Result<Vec<SessionId>, redoma_audit::Error> {

@@ -14,6 +14,7 @@ use crate::proxy::{self, Listening};
 use crate::record::{RunRecord, failed};
 use crate::retention;
 use crate::run::{NetworkSummary, RunOutcome, RunRequest};
+use crate::unfinished::{self, Finished};
 
 /// Makes, drives and ends sandboxes.
 #[derive(Clone, Debug)]
@@ -43,15 +44,17 @@ impl Manager {
             return Err(RunError::NoBoundary { missing });
         }
         let store = Store::open(self.homes.state(), &self.homes.keys())?;
+        let told = finish_killed(&self.homes);
         let session = SessionId::random()?;
         let mut record = RunRecord::begin(&store, session, request, tier)?;
         let run = native::Run { homes: &self.homes, request, tier, session };
         match run.perform(&mut record) {
-            Ok((outcome, end, usage)) => {
+            Ok((mut outcome, end, usage)) => {
                 record.end(end, usage)?;
                 if let Some(keep) = request.policy.audit.retention {
                     retention::once_a_day(&self.homes, &store, keep);
                 }
+                outcome.notes.splice(0..0, told);
                 Ok(outcome)
             }
             Err(error) => {
@@ -75,6 +78,14 @@ impl Manager {
     ) -> Result<NetworkSummary, RunError> {
         require_no_credentials(policy)?;
         proxy::serve(&self.homes, policy, listen, ready)
+    }
+}
+
+/// What killed keepers left undone is done before a session could take what others made for what had been there.
+fn finish_killed(homes: &Homes) -> Vec<String> {
+    match unfinished::finish_all(homes) {
+        Ok(finished) => finished.iter().flat_map(Finished::told).collect(),
+        Err(error) => vec![format!("what killed sessions left could not be looked at: {error}")],
     }
 }
 

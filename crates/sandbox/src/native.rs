@@ -18,7 +18,7 @@ use crate::decoy::Seed;
 use crate::error::RunError;
 use crate::folder;
 use crate::gateway::{Prepared, Serving};
-use crate::gitguard;
+use crate::gitguard::{self, Ground};
 use crate::held::Held;
 use crate::homes::Homes;
 use crate::keeper::{self, Keeper, News};
@@ -30,6 +30,7 @@ use crate::run::{NetworkSummary, RunEnd, RunOutcome, RunRequest};
 use crate::streams::Streams;
 use crate::terminal::Relay;
 use crate::undo::{self, Backup, UndoError};
+use crate::unfinished::{self, Noted, Unfinished};
 use crate::view::{self, Findings, OverlayFolders, View};
 use crate::walk::Limits as WalkLimits;
 
@@ -48,6 +49,8 @@ struct Sandbox {
     enforced: Enforced,
     limits: Limits,
     watch: Option<Watch>,
+    /// For the janitor, as long as this is not done.
+    unfinished: Option<Noted>,
     held: Option<Held>,
     kept: Option<Kept>,
     gateway: Option<Serving>,
@@ -77,6 +80,9 @@ impl Run<'_> {
         let served = sandbox.end_gateway(record);
         let swept = sandbox.sweep(record);
         let judged = self.judge_repositories(&mut sandbox, record);
+        if let Some(unfinished) = sandbox.unfinished.take() {
+            unfinished.remove().map_err(|source| self.not_kept(source))?;
+        }
         let end = end?;
         served.and(swept).and(judged)?;
         self.destroy(sandbox, end, began, record)
@@ -91,7 +97,12 @@ impl Run<'_> {
         }
         let watch = self.watch(&view.absent)?;
         let held = (self.tier == Tier::Full).then(|| Held::new(&view.layout));
-        let limits = Limits::prepare(&self.wanted(), self.tier, self.session.as_str(), self.scraps())?;
+        let ground = Ground::of(&self.request.policy);
+        let leaves = watch.is_some() || !ground.is_empty();
+        let finish = || drop(unfinished::finish(self.homes, self.session));
+        let finish = leaves.then_some(&finish as &dyn Fn());
+        let limits =
+            Limits::prepare(&self.wanted(), self.tier, self.session.as_str(), self.scraps(), finish)?;
         // After the janitor was forked, which clears it away if this process is killed.
         let claim = (self.tier == Tier::Landlock).then(|| self.claim_temporary()).transpose()?;
         let variables = self.network_variables(prepared.as_ref())?;
@@ -101,6 +112,12 @@ impl Run<'_> {
         let (raised, backup) = self.back_up_meanwhile(|| raising.ready());
         let (mut jail, enforced) = raised?;
         limits.enter(jail.pid())?;
+        let unfinished = leaves
+            .then(|| {
+                let unfinished = Unfinished::of(jail.pid(), ground, &view.git, watch.as_ref());
+                unfinished.note(self.homes, self.session).map_err(|source| self.not_kept(source))
+            })
+            .transpose()?;
         let policy = &self.request.policy;
         let gateway = prepared.map(|prepared| prepared.start(&mut jail, policy, self.tier)).transpose()?;
         record.built(enforced.landlock_abi, &blueprint.canary)?;
@@ -112,6 +129,7 @@ impl Run<'_> {
             enforced,
             limits,
             watch,
+            unfinished,
             held,
             kept,
             gateway,

@@ -57,21 +57,21 @@ impl RunRecord {
         address: SocketAddr,
     ) -> Result<Self, RunError> {
         let arguments = ["redoma".to_owned(), "proxy".to_owned(), address.to_string()];
+        let project = Some(Text::new(policy.project.as_os_str()));
+        let net = network_name(policy.network.default);
         Ok(Self(store.begin(SessionMeta {
-            session,
-            version: Text::new(env!("CARGO_PKG_VERSION")),
-            argv: Argv::new(&arguments),
             cwd: Text::new(policy.project.as_os_str()),
-            project: Some(Text::new(policy.project.as_os_str())),
-            agent: None,
-            driver: Text::new("proxy"),
-            tier: redoma_audit::event::Tier::Landlock,
-            net: Text::new(network_name(policy.network.default)),
+            project,
+            net: Text::new(net),
             policy: digest(policy),
-            uid: rustix::process::getuid().as_raw(),
-            keeper: rustix::process::getpid().as_raw_nonzero().get().unsigned_abs(),
-            kernel: Text::new(&*rustix::system::uname().release().to_string_lossy()),
+            ..own(session, &arguments, "proxy")
         })?))
+    }
+
+    /// The log of what is done for a session whose keeper was killed.
+    pub(crate) fn begin_finish(store: &Store, session: SessionId, of: SessionId) -> Result<Self, RunError> {
+        let arguments = ["redoma".to_owned(), "doctor".to_owned(), "--gc".to_owned(), of.to_string()];
+        Ok(Self(store.begin(own(session, &arguments, "janitor"))?))
     }
 
     pub(crate) fn covered(&mut self, path: &Path) -> Result<(), RunError> {
@@ -212,6 +212,25 @@ impl RunRecord {
     pub(crate) fn end(self, outcome: Outcome, usage: Usage) -> Result<(), RunError> {
         self.0.end(SessionEnd { outcome, usage })?;
         Ok(())
+    }
+}
+
+/// Of what Redoma does itself, without a sandbox.
+fn own(session: SessionId, arguments: &[String], driver: &str) -> SessionMeta {
+    SessionMeta {
+        session,
+        version: Text::new(env!("CARGO_PKG_VERSION")),
+        argv: Argv::new(arguments),
+        cwd: Text::new("/"),
+        project: None,
+        agent: None,
+        driver: Text::new(driver),
+        tier: redoma_audit::event::Tier::Landlock,
+        net: Text::new("none"),
+        policy: Digest::of(b""),
+        uid: rustix::process::getuid().as_raw(),
+        keeper: rustix::process::getpid().as_raw_nonzero().get().unsigned_abs(),
+        kernel: Text::new(&*rustix::system::uname().release().to_string_lossy()),
     }
 }
 

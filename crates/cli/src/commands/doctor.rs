@@ -64,6 +64,7 @@ fn leftover_cells(left: &Leftover) -> [(Style, String); 3] {
     let kind = match left.kind {
         LeftoverKind::Cgroup => "cgroup",
         LeftoverKind::Folder => "folder",
+        LeftoverKind::Planted => "in quarantine",
     };
     [(style, mark.to_owned()), (BOLD, kind.to_owned()), (Style::new(), printable(&left.path).into_owned())]
 }

@@ -32,6 +32,8 @@ pub enum LeftoverKind {
     Cgroup,
     /// A folder.
     Folder,
+    /// What a session made where nothing may be. It is removed to quarantine.
+    Planted,
 }
 
 /// Finds what is left of dead sessions and, unless `dry_run`, ends and removes it: cgroups, and in each folder of
@@ -109,6 +111,8 @@ fn remove(kind: LeftoverKind, path: &Path, places: &Scraps) {
         }
         // Whether it worked is seen by looking.
         LeftoverKind::Folder => drop((places.remove)(path)),
+        // Not found here.
+        LeftoverKind::Planted => {}
     }
 }
 

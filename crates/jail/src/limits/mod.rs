@@ -76,8 +76,10 @@ pub struct Limits {
 impl Limits {
     /// Makes what the limits need, before the sandbox is started. `session` names the cgroups: `redoma-<session>`.
     ///
-    /// Where there is something to clear away (a cgroup, or `scraps`), this forks the janitor, so the caller must have
-    /// one thread. Without limits and scraps it does nothing at all.
+    /// Where there is something to clear away (a cgroup, or `scraps`), or to `finish`, this forks the janitor, so the
+    /// caller must have one thread. Without any of them it does nothing at all.
+    ///
+    /// The janitor calls `finish` last, in a copy of this process: when the keeper is gone, however that came about.
     ///
     /// # Errors
     /// [`JailError::Limit`] for a limit that would not hold while `strict` is set, or when the janitor can't be forked.
@@ -86,10 +88,11 @@ impl Limits {
         tier: Tier,
         session: &str,
         scraps: Option<Scraps>,
+        finish: Option<&dyn Fn()>,
     ) -> Result<Self, JailError> {
         let amounts = wanted.amounts();
         let plan = if amounts.is_empty() { Plan::default() } else { Plan::of_host(&amounts, session) };
-        let janitor = janitor_for(&plan, scraps.as_ref())?;
+        let janitor = janitor_for(&plan, scraps.as_ref(), finish)?;
         let mut limits =
             Self { enforced: Vec::new(), rlimits: Vec::new(), groups: Vec::new(), scraps, janitor };
         for (limit, value, why) in plan.unmet {
@@ -223,17 +226,25 @@ impl Wanted {
 }
 
 /// Forked before anything is made, or a keeper killed in between would leave it behind.
-fn janitor_for(plan: &Plan, scraps: Option<&Scraps>) -> Result<Option<Janitor>, JailError> {
+fn janitor_for(
+    plan: &Plan,
+    scraps: Option<&Scraps>,
+    finish: Option<&dyn Fn()>,
+) -> Result<Option<Janitor>, JailError> {
     let folders: Vec<_> = plan.groups.iter().map(|group| group.folder().to_owned()).collect();
     let scraps = scraps.filter(|scraps| !scraps.folders.is_empty());
-    if folders.is_empty() && scraps.is_none() {
+    if folders.is_empty() && scraps.is_none() && finish.is_none() {
         return Ok(None);
     }
     let failed = |errno| JailError::Limit {
         what: plan.groups.first().map_or("temporary files", |group| group.first_limit().name()),
         why: format!("the process that clears up afterwards cannot be started: {errno}"),
     };
-    Janitor::start(|| clean(&folders, scraps)).map(Some).map_err(failed)
+    let chores = || {
+        clean(&folders, scraps);
+        finish.iter().for_each(|finish| finish());
+    };
+    Janitor::start(chores).map(Some).map_err(failed)
 }
 
 fn clean(groups: &[PathBuf], scraps: Option<&Scraps>) {
@@ -252,7 +263,7 @@ mod tests {
 
     #[test]
     fn without_limits_nothing_is_made_and_nothing_is_said() {
-        let limits = Limits::prepare(&Wanted::default(), Tier::Full, "abcdefgh27", None).unwrap();
+        let limits = Limits::prepare(&Wanted::default(), Tier::Full, "abcdefgh27", None, None).unwrap();
         assert!(limits.janitor.is_none() && limits.groups.is_empty() && limits.enforced().is_empty());
         assert!(limits.remove().is_empty());
     }
@@ -261,9 +272,9 @@ mod tests {
     fn a_strict_policy_refuses_what_would_not_hold() {
         let wanted = Wanted { disk: Some(1 << 20), ..Wanted::default() };
         let strict = Wanted { strict: true, ..wanted.clone() };
-        let prepare = |wanted| Limits::prepare(wanted, Tier::Landlock, "abcdefgh27", None);
+        let prepare = |wanted| Limits::prepare(wanted, Tier::Landlock, "abcdefgh27", None, None);
         assert_eq!(prepare(&wanted).unwrap().enforced()[0].by, By::Nothing);
         assert!(matches!(prepare(&strict), Err(JailError::Limit { what: "disk", .. })));
-        assert!(Limits::prepare(&strict, Tier::Full, "abcdefgh27", None).is_ok());
+        assert!(Limits::prepare(&strict, Tier::Full, "abcdefgh27", None, None).is_ok());
     }
 }

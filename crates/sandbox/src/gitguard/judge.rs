@@ -5,24 +5,25 @@ use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use redoma_policy::{Access, ResolvedPolicy};
+use redoma_policy::ResolvedPolicy;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::config::{Config, Entry};
 use super::configured::CONFIG_MAX;
+use super::ground::Ground;
 use super::harmless::is_harmless;
 use super::repository::{Folder, PARTS, hooks, kind};
-use super::{Before, Marks};
+use super::{Before, MARKS_VERSION, Marks, is_mark};
 use crate::homes::Homes;
 use crate::quarantine::{Keep, Outcome, Quarantined};
 use crate::settings::nearest_canonical;
 use crate::view;
 use crate::walk::tree::{self, Identity, Root};
-use crate::walk::{FileKind, Found, Limits, WalkError};
+use crate::walk::{FileKind, Found, Limits, Match, Verdict, Walk, WalkError};
 
 /// For a tree that a start would refuse: the session may have made it so to be passed over.
 const AT_THE_END: Limits =
@@ -41,8 +42,28 @@ pub(crate) struct Judged {
 
 /// Moves away what the session made that git on the host would run, or be led elsewhere by.
 pub(crate) fn judge(policy: &ResolvedPolicy, homes: &Homes, before: &Before, quarantine: &Path) -> Judged {
-    let mut judge = Judge { policy, before, keep: Keep::new(quarantine), judged: Judged::default() };
-    match look_again(policy, homes) {
+    let found = view::search(policy, homes, Limits::default());
+    let found = found.or_else(|_| view::search(policy, homes, AT_THE_END));
+    judge_found(found, &Ground::of(policy), before, quarantine)
+}
+
+/// The same, when nothing is left of the session but what was noted.
+pub(crate) fn judge_noted(ground: &Ground, before: &Before, quarantine: &Path) -> Judged {
+    let noted = Match { verdict: Verdict::Note, rule: u32::MAX };
+    let matcher = |path: &Path, kind| is_mark(path, kind).then_some(noted);
+    let walk =
+        Walk { matcher: &matcher, fingerprint: MARKS_VERSION, limits: AT_THE_END, cache: None, sought: &[] };
+    judge_found(walk.run(&ground.existing()), ground, before, quarantine)
+}
+
+fn judge_found(
+    found: Result<Found, WalkError>,
+    ground: &Ground,
+    before: &Before,
+    quarantine: &Path,
+) -> Judged {
+    let mut judge = Judge { ground, before, keep: Keep::new(quarantine), judged: Judged::default() };
+    match found {
         Ok(found) => judge.all(&found),
         Err(error) => judge.judged.notes.push(format!(
             "git repositories made by this session could not be checked ({error}); look at their .git/config before you run git there"
@@ -51,12 +72,8 @@ pub(crate) fn judge(policy: &ResolvedPolicy, homes: &Homes, before: &Before, qua
     judge.judged
 }
 
-fn look_again(policy: &ResolvedPolicy, homes: &Homes) -> Result<Found, WalkError> {
-    view::search(policy, homes, Limits::default()).or_else(|_| view::search(policy, homes, AT_THE_END))
-}
-
 struct Judge<'a> {
-    policy: &'a ResolvedPolicy,
+    ground: &'a Ground,
     before: &'a Before,
     keep: Keep,
     judged: Judged,
@@ -87,20 +104,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the session could write there. A path of which some part does not exist may still hold a `..`. Of a project
-    /// whose changes are kept aside the session could write nothing: what is there is the host's own, and the change set
-    /// is judged when it is applied.
     fn is_writable(&self, path: &Path) -> bool {
-        if view::wants_overlay(self.policy) && path.starts_with(&self.policy.project) {
-            return false;
-        }
-        let grant = self.policy.filesystem.grant_for(path);
-        let plain = !path.components().any(|part| part == Component::ParentDir);
-        plain && grant.is_some_and(|grant| grant.access == Access::Write && !grant.system)
-    }
-
-    fn is_guarded(&self, path: &Path) -> bool {
-        self.policy.filesystem.protected(path).or_else(|| self.policy.filesystem.denied(path)).is_some()
+        self.ground.holds(path)
     }
 
     /// A `.git` that is a file or a link must lead to a git folder that is judged as well. Nothing else is looked into: a
@@ -114,7 +119,8 @@ impl Judge<'_> {
             FileType::RegularFile => pointed(&dir, Path::new(name), b"gitdir: ", folder),
             _ => None,
         };
-        let unchanged = self.before.pointers.get(path) == Some(&Identity::of(&stat));
+        let unchanged =
+            self.before.pointers.get(path) == Some(&Identity::of(&stat)) || self.before.was_guarded(path);
         if !unchanged && !target.is_some_and(|target| folders.contains(&target)) {
             self.take(dir.fd(), name, path.to_owned());
         }
@@ -153,7 +159,7 @@ impl Judge<'_> {
             let at = open.path.join(step);
             let leads_out = kind(&stat) == FileType::Symlink && !self.is_writable(&nearest_canonical(&at));
             // Links that were there belong to folders that were: only those of new ones are judged.
-            if leads_out && open.known.is_none() {
+            if leads_out && open.known.is_none() && !self.before.was_guarded(&at) {
                 self.take_part(open, step);
             }
         }
@@ -166,7 +172,7 @@ impl Judge<'_> {
         }
         let Some(known) = open.known else { return false };
         let Some(then) = known.parts.get(part) else { return false };
-        let covered = known.path == open.path && self.is_guarded(&open.path.join(part));
+        let covered = known.path == open.path && self.before.guards(&open.path.join(part));
         covered || kind(stat) != FileType::Directory && *then == Identity::of(stat)
     }
 
@@ -229,9 +235,9 @@ impl Judge<'_> {
 
     /// Opens a folder below its grant with no link on the way.
     fn open(&self, path: &Path) -> Result<Root, Errno> {
-        let grant = self.policy.filesystem.grant_for(path).ok_or(Errno::NOENT)?;
-        let below = path.strip_prefix(&grant.path).map_err(|_| Errno::INVAL)?;
-        Ok(Root::of(Root::open(&grant.path)?.dir(below)?, path))
+        let granted = self.ground.root_of(path).ok_or(Errno::NOENT)?;
+        let below = path.strip_prefix(granted).map_err(|_| Errno::INVAL)?;
+        Ok(Root::of(Root::open(granted)?.dir(below)?, path))
     }
 
     fn take_part(&mut self, open: &Open<'_>, part: &Path) -> bool {

@@ -10,6 +10,7 @@
 
 mod config;
 mod configured;
+mod ground;
 mod harmless;
 mod judge;
 mod repository;
@@ -17,11 +18,15 @@ mod repository;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
+use crate::raw_path;
 use crate::walk::{FileKind, Found};
 
 pub use configured::ConfigError;
 pub(crate) use configured::protect_configured;
-pub(crate) use judge::judge;
+pub(crate) use ground::Ground;
+pub(crate) use judge::{judge, judge_noted};
 use repository::{Folder, identity};
 
 use crate::walk::tree::Identity;
@@ -45,14 +50,18 @@ pub(crate) fn in_absent_repository(path: &Path) -> bool {
 }
 
 /// The repositories that exist when a session starts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Before {
     /// By device and inode: a folder may get another name.
+    #[serde(with = "pairs")]
     folders: HashMap<(u64, u64), Folder>,
     /// `.git` files and links.
+    #[serde(with = "raw_path::map")]
     pointers: HashMap<PathBuf, Identity>,
+    #[serde(with = "raw_path::list")]
     unreadable: Vec<PathBuf>,
     /// What mounts lie over, by path: the session could not change it.
+    #[serde(with = "raw_path::map")]
     guarded: HashMap<PathBuf, Identity>,
 }
 
@@ -109,11 +118,42 @@ impl Before {
         self.guarded.extend(paths.filter_map(|path| Some((path.to_owned(), identity(path)?))));
     }
 
+    /// Whether a mount lay over `path` or a folder above it, whatever stands there now.
+    fn guards(&self, path: &Path) -> bool {
+        path.ancestors().any(|path| self.guarded.contains_key(path))
+    }
+
     /// Whether what stands at `path` was guarded, itself or with a folder above it.
     fn was_guarded(&self, path: &Path) -> bool {
         let same = |now: Identity, then: &Identity| (now.dev, now.ino) == (then.dev, then.ino);
         path.ancestors().any(|path| {
             self.guarded.get(path).is_some_and(|then| identity(path).is_some_and(|now| same(now, then)))
         })
+    }
+}
+
+/// JSON has names for keys only.
+mod pairs {
+    use std::collections::HashMap;
+    use std::hash::Hash;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer, K: Serialize, V: Serialize>(
+        map: &HashMap<K, V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<
+        'de,
+        D: Deserializer<'de>,
+        K: Deserialize<'de> + Eq + Hash,
+        V: Deserialize<'de>,
+    >(
+        deserializer: D,
+    ) -> Result<HashMap<K, V>, D::Error> {
+        Vec::<(K, V)>::deserialize(deserializer).map(|pairs| pairs.into_iter().collect())
     }
 }

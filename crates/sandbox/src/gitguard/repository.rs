@@ -7,7 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Stat};
+use serde::{Deserialize, Serialize};
 
+use crate::raw_path;
 use crate::walk::tree::{self, Identity};
 
 /// Single files; hooks are looked at one by one.
@@ -18,10 +20,12 @@ pub(super) const PARTS: [&str; 5] =
 const HOOKS_MAX: usize = 10_000;
 
 /// A git folder as it was when the session began.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Folder {
+    #[serde(with = "raw_path")]
     pub(super) path: PathBuf,
     /// By path below the folder.
+    #[serde(with = "raw_path::map")]
     pub(super) parts: HashMap<PathBuf, Identity>,
 }
 

@@ -34,6 +34,10 @@ impl Keep {
     /// Takes `name` out of `dir`. A rename moves whatever has that name at that moment, so a swap changes nothing.
     pub(crate) fn take(&mut self, dir: &OwnedFd, name: &OsStr) -> Result<Outcome, Errno> {
         let folder = self.folder()?;
+        // What was kept before, by whom a killed keeper left unfinished, stays.
+        while rustix::fs::statat(&folder, self.next.to_string(), AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            self.next += 1;
+        }
         let kept = OsString::from(self.next.to_string());
         match unlocked(dir, || rustix::fs::renameat(dir, name, &folder, &kept)) {
             Ok(()) => {}

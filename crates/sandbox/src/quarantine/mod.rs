@@ -18,9 +18,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
+use crate::raw_path;
 use crate::walk::FileKind;
 use crate::walk::tree::{self, Root};
 pub(crate) use keep::Keep;
@@ -110,12 +112,34 @@ struct Wanted {
     own: Option<Own>,
 }
 
-/// An inode, held open, since the number of one that was freed is given to the next file.
+/// What was there when the session began. An inode is held open, since the number of one that was freed is given to the
+/// next file; when the holder is gone, the time of birth tells them apart, on file systems that have one.
 #[derive(Debug)]
 struct Own {
+    mark: Mark,
+    held: Option<OwnedFd>,
+}
+
+/// Tells an inode from others, also later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mark {
     dev: u64,
     ino: u64,
-    _held: OwnedFd,
+    born: Option<i64>,
+}
+
+/// A path that must not be there, and what else stood on the way to it, to be looked at again when the watch is gone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Expected {
+    #[serde(with = "raw_path")]
+    path: PathBuf,
+    own: Option<Mark>,
+}
+
+impl Expected {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 impl Own {
@@ -123,12 +147,22 @@ impl Own {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let held = rustix::fs::openat(&step.dir, &step.name, flags, Mode::empty())?;
         let stat = rustix::fs::fstat(&held)?;
-        Ok(Self { dev: stat.st_dev, ino: stat.st_ino, _held: held })
+        let born = birth(&held, OsStr::new(""));
+        Ok(Self { mark: Mark { dev: stat.st_dev, ino: stat.st_ino, born }, held: Some(held) })
     }
 
-    fn is(&self, stat: &Stat) -> bool {
-        (self.dev, self.ino) == (stat.st_dev, stat.st_ino)
+    fn is(&self, dir: &OwnedFd, name: &OsStr, stat: &Stat) -> bool {
+        let same = (self.mark.dev, self.mark.ino) == (stat.st_dev, stat.st_ino);
+        same && (self.held.is_some() || self.mark.born == birth(dir, name))
     }
+}
+
+/// statx(2), in nanoseconds since 1970.
+fn birth(dir: &OwnedFd, name: &OsStr) -> Option<i64> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
+    let stat = rustix::fs::statx(dir, name, flags, StatxFlags::BTIME).ok()?;
+    let known = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
+    known.then(|| tree::nanos(stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec))
 }
 
 /// What stands at some step of the way to a wanted path.
@@ -149,25 +183,54 @@ impl Watch {
     /// # Errors
     /// When a folder on the way cannot be looked into: the session must not start then.
     pub fn new(roots: &[PathBuf], wanted: &[PathBuf], quarantine: &Path) -> Result<Self, QuarantineError> {
-        let open = |path: &PathBuf| {
-            Root::open(path).map_err(|source| QuarantineError::Watch { path: path.clone(), source })
-        };
-        let roots = roots.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let wanted = wanted.iter().map(|path| Wanted::below(&roots, path)).collect::<Result<Vec<_>, _>>()?;
-        let keep = Keep::new(quarantine);
-        let mut watch = Self {
-            inotify: None,
-            roots,
-            wanted,
-            names: HashMap::new(),
-            keep,
-            just_watched: None,
-            deaf: None,
-        };
+        let mut watch = Self::over(roots, wanted.iter().map(PathBuf::as_path), quarantine)?;
         for index in 0..watch.wanted.len() {
             watch.note_own(index).map_err(|source| watch.failed(index, source))?;
         }
         Ok(watch)
+    }
+
+    /// The watch of a session that is gone: only to [`Watch::sweep`].
+    pub(crate) fn again(
+        roots: &[PathBuf],
+        expected: &[Expected],
+        quarantine: &Path,
+    ) -> Result<Self, QuarantineError> {
+        let mut watch = Self::over(roots, expected.iter().map(|one| one.path.as_path()), quarantine)?;
+        for (wanted, one) in watch.wanted.iter_mut().zip(expected) {
+            wanted.own = one.own.map(|mark| Own { mark, held: None });
+        }
+        Ok(watch)
+    }
+
+    /// For [`Watch::again`].
+    pub(crate) fn expected(&self) -> Vec<Expected> {
+        let expected = |wanted: &Wanted| Expected {
+            path: self.path_of(wanted),
+            own: wanted.own.as_ref().map(|own| own.mark),
+        };
+        self.wanted.iter().map(expected).collect()
+    }
+
+    fn over<'p>(
+        roots: &[PathBuf],
+        wanted: impl Iterator<Item = &'p Path>,
+        quarantine: &Path,
+    ) -> Result<Self, QuarantineError> {
+        let open = |path: &PathBuf| {
+            Root::open(path).map_err(|source| QuarantineError::Watch { path: path.clone(), source })
+        };
+        let roots = roots.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let wanted = wanted.map(|path| Wanted::below(&roots, path)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            inotify: None,
+            roots,
+            wanted,
+            names: HashMap::new(),
+            keep: Keep::new(quarantine),
+            just_watched: None,
+            deaf: None,
+        })
     }
 
     /// Starts to listen, and moves away what has appeared since [`Watch::new`]. The kernel takes long to let go of what
@@ -294,7 +357,7 @@ impl Watch {
             };
             rel.push(name);
             let last = at + 1 == parts.len();
-            if own.as_ref().is_some_and(|own| own.is(&stat)) {
+            if own.as_ref().is_some_and(|own| own.is(&dir, name, &stat)) {
                 return Ok(None);
             }
             if last || leads_elsewhere(name, &stat) {
@@ -309,20 +372,22 @@ impl Watch {
     }
 
     fn quarantine_step(&mut self, index: usize, step: &Step) -> Quarantined {
-        let Wanted { root, parts, .. } = &self.wanted[index];
-        let root = self.roots[*root].path();
+        let wanted = &self.wanted[index];
         Quarantined {
-            wanted: parts.iter().fold(root.to_path_buf(), |path, part| path.join(part)),
-            path: root.join(&step.rel),
+            wanted: self.path_of(wanted),
+            path: self.roots[wanted.root].path().join(&step.rel),
             kind: FileKind::from_type(FileType::from_raw_mode(step.stat.st_mode)),
             outcome: self.keep.take(&step.dir, &step.name).unwrap_or_else(Outcome::Failed),
         }
     }
 
     fn failed(&self, index: usize, source: Errno) -> QuarantineError {
-        let Wanted { root, parts, .. } = &self.wanted[index];
-        let path = parts.iter().fold(self.roots[*root].path().to_path_buf(), |path, part| path.join(part));
-        QuarantineError::Watch { path, source }
+        QuarantineError::Watch { path: self.path_of(&self.wanted[index]), source }
+    }
+
+    fn path_of(&self, wanted: &Wanted) -> PathBuf {
+        let root = self.roots[wanted.root].path().to_path_buf();
+        wanted.parts.iter().fold(root, |path, part| path.join(part))
     }
 }
 

@@ -179,3 +179,24 @@ fn a_path_outside_the_roots_is_an_error() {
         assert!(matches!(error, QuarantineError::Outside { .. }), "{error:?}");
     }
 }
+
+#[test]
+fn what_a_killed_keeper_watched_for_is_found_by_another_and_the_users_own_link_stays() {
+    let bed = Bed::new();
+    fs::create_dir_all(bed.path("elsewhere")).unwrap();
+    symlink("elsewhere", bed.path("own")).unwrap();
+    let watch = bed.watch(&[".envrc", "own/config", "made/config"]);
+    let noted = serde_json::to_vec(&watch.expected()).unwrap();
+    drop(watch);
+    fs::write(bed.path(".envrc"), "planted").unwrap();
+    symlink("elsewhere", bed.path("made")).unwrap();
+    // Kept by the keeper that was killed.
+    fs::create_dir_all(bed.kept(0)).unwrap();
+    let expected: Vec<Expected> = serde_json::from_slice(&noted).unwrap();
+    let roots = [bed.project.path().to_path_buf()];
+    let found = Watch::again(&roots, &expected, &bed.state.path().join("quarantine")).unwrap().sweep();
+    let paths: Vec<_> = found.iter().map(|one| one.path.clone()).collect();
+    assert_eq!(paths, [bed.path(".envrc"), bed.path("made")]);
+    assert_eq!(fs::read_to_string(bed.kept(1)).unwrap(), "planted");
+    assert!(bed.path("own").is_symlink() && bed.kept(0).is_dir());
+}

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::{Errno, Result};
 use rustix::path::Arg;
+use serde::{Deserialize, Serialize};
 
 /// How often openat2 is asked again when a rename elsewhere made it give up (`EAGAIN`).
 const RETRIES: usize = 64;
@@ -151,7 +152,7 @@ pub(crate) fn dirent_buffer() -> Vec<MaybeUninit<u8>> {
 }
 
 /// What tells that an inode is the same and has not changed. Programs can set an mtime, nobody can set a ctime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub(crate) dev: u64,
     pub(crate) ino: u64,
