@@ -186,7 +186,7 @@ async fn idle(target: &str, count: usize) {
     let mut streams = Vec::new();
     for _ in 0..count {
         let mut stream = TcpStream::connect(target).await.unwrap();
-        stream.write_all(b"x").await.unwrap();
+        stream.write_all(b"\0").await.unwrap();
         let mut byte = [0];
         stream.read_exact(&mut byte).await.unwrap();
         streams.push(stream);

@@ -34,6 +34,23 @@ enum Permit {
     Opaque(Reason),
 }
 
+/// What is looked for in a client's first bytes.
+#[derive(Clone, Copy)]
+enum Look {
+    ForAll,
+    /// Where everything passes unseen but TLS for another host.
+    ForTls,
+}
+
+impl Look {
+    async fn at(self, client: &TcpStream, said: &mut BytesMut) -> io::Result<First> {
+        match self {
+            Self::ForAll => peek::first(client, said).await,
+            Self::ForTls => peek::tls(client, said).await,
+        }
+    }
+}
+
 /// A flow on its way.
 struct Passage<'g> {
     gateway: &'g Arc<Gateway>,
@@ -182,7 +199,7 @@ impl Passage<'_> {
         {
             return self.refuse(refusal).await;
         }
-        let (first, dialled) = self.meet().await;
+        let (first, dialled) = self.meet(Look::ForTls).await;
         let server = match dialled {
             Ok(dialled) => dialled.stream,
             Err(error) => return self.fail(&error).await,
@@ -211,7 +228,7 @@ impl Passage<'_> {
         if pinned == Pinned::Opaque && self.gateway.pinned.contains(&target, self.program()) {
             return self.pass_unseen(Reason::Pinned).await;
         }
-        let (first, dialled) = self.meet().await;
+        let (first, dialled) = self.meet(Look::ForAll).await;
         let server = match dialled {
             Ok(dialled) => dialled.stream,
             Err(error) => return self.fail(&error).await,
@@ -250,7 +267,7 @@ impl Passage<'_> {
     }
 
     /// Dials while the client begins to speak; or the server does, as in SSH.
-    async fn meet(&mut self) -> (First, Result<Dialled, DialError>) {
+    async fn meet(&mut self, look: Look) -> (First, Result<Dialled, DialError>) {
         let target = self.flow.target();
         let permit = |address: IpAddr| {
             let permitted = self.gateway.policy.may_resolve_to(&self.connection, address);
@@ -271,12 +288,12 @@ impl Passage<'_> {
             tokio::select! {
                 // Who speaks first is clear when only one has; of both, the client's first bytes say more.
                 biased;
-                first = peek::first(&self.client, &mut said) => break first.unwrap_or(First::Nothing),
+                first = look.at(&self.client, &mut said) => break first.unwrap_or(First::Nothing),
                 done = &mut dial, if dialled.is_none() => {
                     let failed = done.is_err();
                     dialled = Some(done);
                     if failed {
-                        let first = tokio::time::timeout(LAST_WORD, peek::first(&self.client, &mut said)).await;
+                        let first = tokio::time::timeout(LAST_WORD, look.at(&self.client, &mut said)).await;
                         break first.ok().and_then(Result::ok).unwrap_or(First::Nothing);
                     }
                 }

@@ -1,5 +1,7 @@
 //! What a connection speaks, by its first bytes.
 
+use std::time::Duration;
+
 use bytes::BytesMut;
 use tokio::net::TcpStream;
 
@@ -42,13 +44,22 @@ const LONGEST_LINE: usize = 16 << 10;
 const LONGEST_METHOD: usize = 24;
 const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
+/// How long a client has for the rest of what it began: less than people wait, more than a slow line takes.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Reads until it is clear what the client speaks. What was read stays in `buffer`. It can be dropped and called again.
+///
+/// Somebody who begins like HTTP or TLS and waits would go on when nobody looks any more, so that is malformed.
 pub(crate) async fn first(client: &TcpStream, buffer: &mut BytesMut) -> std::io::Result<First> {
     loop {
         if let Some(first) = classify(buffer) {
             return Ok(first);
         }
-        client.readable().await?;
+        if buffer.is_empty() {
+            client.readable().await?;
+        } else if tokio::time::timeout(PATIENCE, client.readable()).await.is_err() {
+            return Ok(First::Malformed);
+        }
         match client.try_read_buf(buffer) {
             Ok(0) => return Ok(if buffer.is_empty() { First::Nothing } else { First::Other }),
             Ok(_) => {}
@@ -56,6 +67,17 @@ pub(crate) async fn first(client: &TcpStream, buffer: &mut BytesMut) -> std::io:
             Err(error) => return Err(error),
         }
     }
+}
+
+/// The same where it only matters whether it is TLS.
+pub(crate) async fn tls(client: &TcpStream, buffer: &mut BytesMut) -> std::io::Result<First> {
+    if buffer.is_empty() {
+        let mut byte = [0];
+        if client.peek(&mut byte).await? > 0 && byte[0] != HANDSHAKE {
+            return Ok(First::Other);
+        }
+    }
+    first(client, buffer).await
 }
 
 /// What these first bytes are; none if more are needed to tell.

@@ -19,8 +19,8 @@ pub(crate) struct Processes {
     init: u32,
     /// The sandbox's sockets, where it has a network namespace.
     sockets: Option<Mutex<Sockets>>,
-    /// Who had a connection last: the same process often has the next.
-    last: Mutex<Option<u32>>,
+    /// Who had a connection last, and under which number: the same process often has the next one close by.
+    last: Mutex<Option<(u32, u32)>>,
 }
 
 /// More processes than any chain of parents has.
@@ -35,14 +35,14 @@ impl Processes {
         let inode = lock(self.sockets.as_ref()?).inode(local, remote).ok()?;
         let link = PathBuf::from(format!("socket:[{inode}]"));
         let last = *lock(&self.last);
-        let found = last.filter(|pid| holds(*pid, &link)).or_else(|| {
+        let found = last.and_then(|last| close_by(last, &link)).or_else(|| {
             let mut all = below(self.init);
             // The youngest first: whoever connects was often just started.
             all.sort_unstable_by(|a, b| b.cmp(a));
-            all.into_iter().find(|pid| holds(*pid, &link))
+            all.into_iter().find_map(|pid| Some((pid, holds(pid, &link)?)))
         });
         *lock(&self.last) = found;
-        found
+        found.map(|(pid, _)| pid)
     }
 
     fn describe(&self, pid: u32) -> Option<Process> {
@@ -106,9 +106,21 @@ fn arguments(pid: u32) -> Vec<OsString> {
     line.split(|byte| *byte == 0).map(|word| OsString::from_vec(word.to_vec())).collect()
 }
 
-fn holds(pid: u32, link: &Path) -> bool {
-    let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    open.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == link))
+/// The descriptor by which a process has a socket. To read the folder of one that has thousands takes a millisecond.
+fn holds(pid: u32, link: &Path) -> Option<u32> {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let found =
+        open.flatten().find(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == link))?;
+    found.file_name().to_str()?.parse().ok()
+}
+
+/// Whether the next descriptors, or those just before, are the socket: the lowest free number is given out.
+fn close_by((pid, last): (u32, u32), link: &Path) -> Option<(u32, u32)> {
+    const AROUND: u32 = 16;
+    let mut numbers = (last..last + AROUND).chain((last.saturating_sub(AROUND)..last).rev());
+    let is_it =
+        |number: &u32| fs::read_link(format!("/proc/{pid}/fd/{number}")).is_ok_and(|target| target == link);
+    numbers.find(is_it).map(|number| (pid, number))
 }
 
 /// All processes below this one.
