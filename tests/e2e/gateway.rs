@@ -412,3 +412,55 @@ while True: threading.Thread(target=serve, args=(listener.accept()[0],)).start()
     serving.kill().unwrap();
     serving.wait().unwrap();
 }
+
+/// What `why connect` says is what happens, for every target, policy and tier.
+#[test]
+fn why_says_what_the_gateway_does() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    let targets = [
+        "api.example:80",
+        "api.example:443",
+        "www.api.example:80",
+        "other.example:80",
+        "API.example:80",
+        "93.184.1.1:80",
+        "10.1.2.3:80",
+        "169.254.169.254:80",
+        "[2600:1f00::1]:80",
+        "[::ffff:93.184.1.1]:80",
+    ];
+    let rule = |host: &str, more: &str| format!("[[network.rule]]\nhost = \"{host}\"\n{more}\n");
+    let policies = [
+        ("deny", String::new()),
+        ("allow", rule("api.example", "action = \"deny\"")),
+        (
+            "deny",
+            rule("*.example", "action = \"inspect\"\nports = [80]")
+                + &rule("other.example", "action = \"deny\""),
+        ),
+        (
+            "deny",
+            rule("93.184.1.1", "action = \"inspect\"")
+                + &rule("10.1.2.3", "action = \"allow\"\nports = [80]"),
+        ),
+    ];
+    for tier in Tier::ALL {
+        for (net, policy) in &policies {
+            let home = Home::new();
+            home.policy(policy);
+            let project = home.project_for(tier);
+            for target in targets {
+                let why = ["why", "connect", target, "--json", "--net", net, "--tier", tier.name()];
+                let said = project.redoma(why).run().json()["effect"] == "allow";
+                let scheme = if target.ends_with(":443") { "https" } else { "http" };
+                let url = format!("{scheme}://{target}/");
+                let curl = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "20", &url];
+                let ran = world.run(&project, tier, &["--net", net], curl).run();
+                let did = ran.out() == "200";
+                // The servers' certificates are for names.
+                assert_eq!(did, said, "{tier:?} {net} {policy} {target}: {ran:?}");
+            }
+        }
+    }
+}

@@ -6,6 +6,7 @@ V4, V6, PRIVATE = "93.184.1.1", "2600:1f00::1", "10.1.2.3"
 PUBLIC = ["api.example", "other.example", "expired.example", "self.example", "wrong.example", "plain.example"]
 ZONE = {name: [V4, V6] for name in PUBLIC}
 ZONE |= {
+    "www.api.example": [V4, V6],
     "v6.example": [V6],
     "corp.example": [PRIVATE],
     "metadata.example": ["169.254.169.254"],
