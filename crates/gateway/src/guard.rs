@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use http::request::Parts;
 
 use crate::refuse::Refusal;
@@ -20,6 +21,18 @@ pub(crate) trait Guard: Send + Sync {
 
     /// What will look at the request's body; none if nothing has to.
     fn body(&self, flow: &Arc<Flow>, parts: &Parts) -> Option<Box<dyn Scan>>;
+
+    /// What will look at a connection that is no HTTP any more, or never was; none if nothing has to.
+    fn connection(&self, flow: &Arc<Flow>, framing: Framing) -> Option<Box<dyn Scan>>;
+}
+
+/// How what a client says is wrapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// Not at all.
+    None,
+    /// In masked frames (RFC 6455).
+    WebSocket,
 }
 
 /// Looks at a body while it streams.
@@ -29,6 +42,12 @@ pub(crate) trait Scan: Send {
     /// # Errors
     /// When it must not go on; what was looked at before has left.
     fn push(&mut self, piece: &[u8]) -> Result<(), Reason>;
+
+    /// What comes after the body.
+    ///
+    /// # Errors
+    /// As [`Scan::push`].
+    fn trailers(&mut self, trailers: &HeaderMap) -> Result<(), Reason>;
 
     /// There is no more.
     ///

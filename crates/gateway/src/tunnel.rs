@@ -5,8 +5,10 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use crate::guard::Framing;
 use crate::http::{self, Scope, Version};
 use crate::peek::{self, First};
+use crate::scan::Watched;
 use crate::stream::Rewound;
 use crate::tls::{HTTP1, HTTP2};
 use crate::{Flow, Gateway, Reason};
@@ -46,7 +48,10 @@ pub(crate) async fn inside<C, S>(
             flow.set_detail("the rule is for HTTP, and in TLS is something else");
             flow.blocked(Reason::NotHttp);
         }
-        None => relay(client, server).await,
+        None => {
+            let scan = gateway.guard.connection(&flow, Framing::None);
+            relay(Watched::new(client, scan, flow), server).await;
+        }
     }
 }
 

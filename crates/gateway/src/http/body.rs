@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
+use http::{HeaderMap, Request};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
@@ -73,6 +73,10 @@ impl OutBody {
         }
         self.exchange.piece(Side::Request, piece);
         Ok(())
+    }
+
+    fn pass_trailers(&mut self, trailers: &HeaderMap) -> Result<(), Reason> {
+        self.scan.as_mut().map_or(Ok(()), |scan| scan.trailers(trailers))
     }
 
     fn stop(&mut self, reason: Reason) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
@@ -143,6 +147,11 @@ impl Body for OutBody {
             Some(Ok(frame)) => {
                 if let Some(piece) = frame.data_ref().cloned()
                     && let Err(reason) = self.pass(&piece)
+                {
+                    return self.stop(reason);
+                }
+                if let Some(trailers) = frame.trailers_ref()
+                    && let Err(reason) = self.pass_trailers(&trailers.clone())
                 {
                     return self.stop(reason);
                 }

@@ -11,7 +11,9 @@ use hyper_util::rt::TokioIo;
 
 use super::Scope;
 use super::exchange::Exchange;
+use crate::guard::Framing;
 use crate::refuse::Answer;
+use crate::scan::Watched;
 
 /// A client that wants to change the protocol.
 pub(super) struct Upgrading(OnUpgrade);
@@ -36,6 +38,8 @@ impl Upgrading {
         }
         parts.headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
         parts.headers.insert(header::UPGRADE, WEBSOCKET);
+        // The only extensions there are compress: what is said could not be looked at.
+        parts.headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
         Some(Self(client))
     }
 
@@ -50,9 +54,12 @@ impl Upgrading {
         exchange.goes_on();
         scope.flow.set_protocol("websocket");
         let exchange = Arc::clone(exchange);
+        let flow = Arc::clone(&scope.flow);
+        let scan = scope.gateway.guard.connection(&flow, Framing::WebSocket);
         scope.tunnel(async move {
             let (Ok(client), Ok(server)) = tokio::join!(self.0, server) else { return };
-            let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
+            let (client, mut server) = (TokioIo::new(client), TokioIo::new(server));
+            let mut client = Watched::new(client, scan, flow);
             let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
             // Its record is written when it is over.
             drop(exchange);

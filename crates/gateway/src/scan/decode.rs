@@ -5,12 +5,18 @@ use std::sync::Arc;
 
 use data_encoding::HEXLOWER_PERMISSIVE;
 
+use tokio::sync::{Semaphore, SemaphorePermit};
+
 use super::{Finding, Scanner, Stream};
+
+/// How many bodies are decoded at once whose decoders keep megabytes; more are not looked into, and do not leave.
+static LARGE: Semaphore = Semaphore::const_new(48);
 
 /// Decodes a body while it streams, and looks at what comes out. No more than a window of it is in memory.
 pub(crate) struct Decoder {
     coding: Coding,
     taken: u64,
+    _turn: Option<SemaphorePermit<'static>>,
 }
 
 /// Why a body was not looked at to its end.
@@ -20,6 +26,8 @@ pub(crate) enum Undecodable {
     Broken,
     /// It becomes so much larger that looking at it would stop everything else.
     Bomb,
+    /// Too many others are decoded.
+    Busy,
 }
 
 enum Coding {
@@ -57,35 +65,41 @@ const BROTLI_BUFFER: usize = 16 << 10;
 
 impl Decoder {
     /// For a `Content-Encoding`; none for one that is not known, and for several at once.
-    pub(crate) fn for_encoding(name: &str, scanner: &Arc<Scanner>, start: &[u8]) -> Option<Self> {
-        let sink = Sink::new(scanner);
-        let coding = match name.trim().to_ascii_lowercase().as_str() {
-            "gzip" | "x-gzip" => Coding::Gzip(flate2::write::MultiGzDecoder::new(sink)),
-            // Some send it bare, some as RFC 9110 has it: in zlib's wrapper.
-            "deflate" if start.first().is_some_and(|byte| byte & 0x0f == 8) => {
-                Coding::Zlib(flate2::write::ZlibDecoder::new(sink))
-            }
-            "deflate" => Coding::Deflate(flate2::write::DeflateDecoder::new(sink)),
-            "br" => Coding::Brotli(Box::new(brotli::DecompressorWriter::new(sink, BROTLI_BUFFER))),
-            "zstd" => Coding::zstd(sink)?,
-            _ => return None,
-        };
-        Some(Self { coding, taken: 0 })
+    ///
+    /// # Errors
+    /// When too many are decoded already.
+    pub(crate) fn for_encoding(
+        name: &str,
+        scanner: &Arc<Scanner>,
+        start: &[u8],
+    ) -> Result<Option<Self>, Undecodable> {
+        let name = name.trim().to_ascii_lowercase();
+        let large = matches!(name.as_str(), "br" | "zstd");
+        let turn = large.then(|| LARGE.try_acquire()).transpose().map_err(|_| Undecodable::Busy)?;
+        let coding = Coding::named(&name, Sink::new(scanner), start);
+        Ok(coding.map(|coding| Self { coding, taken: 0, _turn: turn }))
     }
 
     /// For what begins as a compressed file does.
-    pub(crate) fn for_file(start: &[u8], scanner: &Arc<Scanner>) -> Option<Self> {
+    ///
+    /// # Errors
+    /// As [`Self::for_encoding`].
+    pub(crate) fn for_file(start: &[u8], scanner: &Arc<Scanner>) -> Result<Option<Self>, Undecodable> {
         let name = match start {
             [0x1f, 0x8b, 8, ..] => "gzip",
             [0x28, 0xb5, 0x2f, 0xfd, ..] => "zstd",
-            _ => return None,
+            _ => return Ok(None),
         };
         Self::for_encoding(name, scanner, start)
     }
 
     /// For `application/x-www-form-urlencoded`.
     pub(crate) fn for_form(scanner: &Arc<Scanner>) -> Self {
-        Self { coding: Coding::Form(Form { sink: Sink::new(scanner), escape: Vec::new() }), taken: 0 }
+        Self {
+            coding: Coding::Form(Form { sink: Sink::new(scanner), escape: Vec::new() }),
+            taken: 0,
+            _turn: None,
+        }
     }
 
     /// What the next piece completes.
@@ -119,6 +133,20 @@ impl Decoder {
 }
 
 impl Coding {
+    fn named(name: &str, sink: Sink, start: &[u8]) -> Option<Self> {
+        Some(match name {
+            "gzip" | "x-gzip" => Self::Gzip(flate2::write::MultiGzDecoder::new(sink)),
+            // Some send it bare, some as RFC 9110 has it: in zlib's wrapper.
+            "deflate" if start.first().is_some_and(|byte| byte & 0x0f == 8) => {
+                Self::Zlib(flate2::write::ZlibDecoder::new(sink))
+            }
+            "deflate" => Self::Deflate(flate2::write::DeflateDecoder::new(sink)),
+            "br" => Self::Brotli(Box::new(brotli::DecompressorWriter::new(sink, BROTLI_BUFFER))),
+            "zstd" => Self::zstd(sink)?,
+            _ => return None,
+        })
+    }
+
     fn zstd(sink: Sink) -> Option<Self> {
         let mut decoder = zstd::stream::write::Decoder::new(sink).ok()?;
         decoder.window_log_max(WINDOW_LOG).ok()?;

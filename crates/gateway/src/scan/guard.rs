@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use http::HeaderMap;
 use http::header::{self, HeaderName};
 use http::request::Parts;
 use redoma_audit::event::{Alert, Severity};
@@ -10,8 +11,9 @@ use redoma_audit::{Event, Text};
 use redoma_policy::{LeakAction, Leaks};
 
 use super::decode::{Undecodable, percent_decoded};
+use super::frames::Frames;
 use super::{Class, Decoder, Finding, Known, Scanner, Stream};
-use crate::guard::{Guard, Scan};
+use crate::guard::{Framing, Guard, Scan};
 use crate::refuse::Refusal;
 use crate::secrets::{Credentials, Put};
 use crate::{Flow, Reason, Secret, Target};
@@ -31,6 +33,7 @@ struct Watch {
 struct BodyScan {
     watch: Arc<Watch>,
     flow: Arc<Flow>,
+    place: &'static str,
     raw: Stream,
     decoder: Decoding,
 }
@@ -44,6 +47,8 @@ enum Decoding {
     },
     Plain,
     By(Box<Decoder>),
+    /// Frames, whose payload is a text of its own.
+    Frames(Frames, Stream),
 }
 
 /// Something told more often than this is told again: memory is bounded.
@@ -92,18 +97,28 @@ impl Guard for Watchful {
         let encoding = text(header::CONTENT_ENCODING).filter(|name| *name != "identity").map(str::to_owned);
         let form = text(header::CONTENT_TYPE)
             .is_some_and(|kind| kind.starts_with("application/x-www-form-urlencoded"));
-        Some(Box::new(BodyScan {
-            watch: Arc::clone(&self.0),
-            flow: Arc::clone(flow),
-            raw: Stream::new(),
-            decoder: Decoding::Open { encoding, form },
-        }))
+        Some(Box::new(self.0.scan(flow, "the body", Decoding::Open { encoding, form })))
+    }
+
+    fn connection(&self, flow: &Arc<Flow>, framing: Framing) -> Option<Box<dyn Scan>> {
+        if self.0.scanner.is_idle() {
+            return None;
+        }
+        let decoder = match framing {
+            Framing::None => Decoding::Plain,
+            Framing::WebSocket => Decoding::Frames(Frames::default(), Stream::new()),
+        };
+        Some(Box::new(self.0.scan(flow, "the connection", decoder)))
     }
 }
 
 // === impl Watch ===
 
 impl Watch {
+    fn scan(self: &Arc<Self>, flow: &Arc<Flow>, place: &'static str, decoder: Decoding) -> BodyScan {
+        BodyScan { watch: Arc::clone(self), flow: Arc::clone(flow), place, raw: Stream::new(), decoder }
+    }
+
     fn look_at_head(&self, flow: &Flow, parts: &Parts) -> Result<(), Refusal> {
         let url = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         self.look(flow, "the URL", false, url.as_bytes())?;
@@ -230,23 +245,24 @@ impl Finding {
 
 impl BodyScan {
     fn weigh(&self, found: &[Finding]) -> Result<(), Reason> {
-        self.watch.weigh(&self.flow, "the body", false, found).map_err(|refusal| refusal.reason)
+        self.watch.weigh(&self.flow, self.place, false, found).map_err(|refusal| refusal.reason)
     }
 
     /// The first piece tells how it is written.
-    fn decide(&mut self, piece: &[u8]) {
-        let Decoding::Open { encoding, form } = &self.decoder else { return };
+    fn decide(&mut self, piece: &[u8]) -> Result<(), Undecodable> {
+        let Decoding::Open { encoding, form } = &self.decoder else { return Ok(()) };
         let scanner = &self.watch.scanner;
         let decoder = match encoding {
-            Some(encoding) => Decoder::for_encoding(encoding, scanner, piece),
+            Some(encoding) => Decoder::for_encoding(encoding, scanner, piece)?,
             None if *form => Some(Decoder::for_form(scanner)),
-            None => Decoder::for_file(piece, scanner),
+            None => Decoder::for_file(piece, scanner)?,
         };
         let unknown = encoding.as_deref().filter(|_| decoder.is_none());
         if let Some(encoding) = unknown {
             self.unseen(&format!("is written in {encoding}, which is not looked into"));
         }
         self.decoder = decoder.map_or(Decoding::Plain, |decoder| Decoding::By(Box::new(decoder)));
+        Ok(())
     }
 
     fn decoded(&mut self, found: Result<Vec<Finding>, Undecodable>) -> Result<(), Reason> {
@@ -260,6 +276,10 @@ impl BodyScan {
             Err(Undecodable::Bomb) => {
                 self.unseen("becomes too large when it is decoded");
                 Err(Reason::Malformed)
+            }
+            Err(Undecodable::Busy) => {
+                self.unseen("is compressed like too many others at the same time");
+                Err(Reason::Budget)
             }
         }
     }
@@ -283,24 +303,45 @@ impl Scan for BodyScan {
         if piece.is_empty() {
             return Ok(());
         }
-        self.decide(piece);
+        let decided = self.decide(piece);
+        self.decoded(decided.map(|()| Vec::new()))?;
         let found = self.raw.push(&self.watch.scanner, piece);
         self.weigh(&found)?;
-        if let Decoding::By(decoder) = &mut self.decoder {
-            let found = decoder.push(piece);
-            self.decoded(found)?;
+        match &mut self.decoder {
+            Decoding::By(decoder) => {
+                let found = decoder.push(piece);
+                self.decoded(found)
+            }
+            Decoding::Frames(frames, said) => {
+                let found = said.push(&self.watch.scanner, &frames.payload(piece));
+                self.weigh(&found)
+            }
+            Decoding::Open { .. } | Decoding::Plain => Ok(()),
         }
-        Ok(())
+    }
+
+    fn trailers(&mut self, trailers: &HeaderMap) -> Result<(), Reason> {
+        let mut values = trailers.values();
+        values.try_for_each(|value| {
+            let found = self.watch.scanner.all(value.as_bytes());
+            self.weigh(&found)
+        })
     }
 
     fn end(&mut self) -> Result<(), Reason> {
         let found = self.raw.end(&self.watch.scanner);
         self.weigh(&found)?;
-        if let Decoding::By(decoder) = &mut self.decoder {
-            let found = decoder.end();
-            self.decoded(found)?;
+        match &mut self.decoder {
+            Decoding::By(decoder) => {
+                let found = decoder.end();
+                self.decoded(found)
+            }
+            Decoding::Frames(_, said) => {
+                let found = said.end(&self.watch.scanner);
+                self.weigh(&found)
+            }
+            Decoding::Open { .. } | Decoding::Plain => Ok(()),
         }
-        Ok(())
     }
 }
 

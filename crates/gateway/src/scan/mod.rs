@@ -9,6 +9,7 @@
 //! policy lets leave. It stops what leaks by mistake, and what is sent as it was read.
 
 mod decode;
+mod frames;
 mod grams;
 mod guard;
 mod known;
@@ -17,6 +18,7 @@ mod shapes;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod watched;
 
 use std::borrow::Cow;
 
@@ -30,6 +32,7 @@ use known::Needles;
 use personal::Personal;
 use shapes::Shapes;
 pub(crate) use stream::Stream;
+pub(crate) use watched::Watched;
 
 /// What kind of thing was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

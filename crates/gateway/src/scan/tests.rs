@@ -234,7 +234,7 @@ fn compressed_bodies_are_looked_into() {
     for encoding in ["gzip", "deflate", "br", "zstd"] {
         let body = compressed(encoding, text.as_bytes());
         for piece in [1, 7, 4096, body.len()] {
-            let decoder = Decoder::for_encoding(encoding, &scanner, &body).unwrap();
+            let decoder = Decoder::for_encoding(encoding, &scanner, &body).unwrap().unwrap();
             assert_eq!(
                 through(decoder, &body, piece),
                 Ok(vec!["API_KEY".to_owned()]),
@@ -245,16 +245,16 @@ fn compressed_bodies_are_looked_into() {
     let mut bare = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
     bare.write_all(text.as_bytes()).unwrap();
     let bare = bare.finish().unwrap();
-    let decoder = Decoder::for_encoding("deflate", &scanner, &bare).unwrap();
+    let decoder = Decoder::for_encoding("deflate", &scanner, &bare).unwrap().unwrap();
     assert_eq!(through(decoder, &bare, 100), Ok(vec!["API_KEY".to_owned()]));
     let file = compressed("gzip", text.as_bytes());
     assert_eq!(
-        through(Decoder::for_file(&file, &scanner).unwrap(), &file, 100),
+        through(Decoder::for_file(&file, &scanner).unwrap().unwrap(), &file, 100),
         Ok(vec!["API_KEY".to_owned()])
     );
     assert!(
-        Decoder::for_encoding("compress", &scanner, b"").is_none()
-            && Decoder::for_file(b"text", &scanner).is_none()
+        Decoder::for_encoding("compress", &scanner, b"").unwrap().is_none()
+            && Decoder::for_file(b"text", &scanner).unwrap().is_none()
     );
 }
 
@@ -262,7 +262,7 @@ fn compressed_bodies_are_looked_into() {
 fn what_cannot_be_decoded_is_told_and_a_bomb_is_stopped() {
     let scanner = Arc::new(scanner());
     for encoding in ["gzip", "deflate", "br", "zstd"] {
-        let decoder = Decoder::for_encoding(encoding, &scanner, b"x").unwrap();
+        let decoder = Decoder::for_encoding(encoding, &scanner, b"x").unwrap().unwrap();
         assert_eq!(
             through(decoder, b"\xffthis is no such thing at all, is it", 100),
             Err(Undecodable::Broken),
@@ -270,7 +270,7 @@ fn what_cannot_be_decoded_is_told_and_a_bomb_is_stopped() {
         );
     }
     let bomb = compressed("gzip", &vec![b'0'; 24 << 20]);
-    let decoder = Decoder::for_encoding("gzip", &scanner, &bomb).unwrap();
+    let decoder = Decoder::for_encoding("gzip", &scanner, &bomb).unwrap().unwrap();
     assert_eq!(through(decoder, &bomb, 4096), Err(Undecodable::Bomb));
 }
 

@@ -8,6 +8,7 @@ use redoma_audit::event::{Direction, Tls};
 use redoma_policy::{Origin, SecretPlace, SecretRule, SecretSource};
 
 use super::*;
+use crate::scan::Watched;
 use crate::{Flows, Sink};
 
 #[derive(Default)]
@@ -222,4 +223,50 @@ fn what_is_not_seen_is_told() {
         ["leaks.unseen", "leaks.unseen", "leaks.placeholder"],
         "once for a host, again for what is refused"
     );
+}
+
+#[tokio::test]
+async fn what_is_said_over_a_websocket_is_looked_at_before_it_goes_on() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let world = World::new(Leaks::default());
+    for (framing, fits) in [(Framing::WebSocket, true), (Framing::None, false)] {
+        let mask = [7, 1, 9, 4];
+        let frame = |text: &[u8]| {
+            let masked =
+                text.iter().enumerate().map(|(at, byte)| if fits { byte ^ mask[at % 4] } else { *byte });
+            let mut frame = vec![0x82, 0x80 | u8::try_from(text.len()).unwrap()];
+            frame.extend(mask);
+            frame.extend(masked);
+            frame
+        };
+        let flow = world.flow("evil.test", true);
+        flow.inspected(Reason::Policy);
+        let (mut client, near) = tokio::io::duplex(1024);
+        let mut watched = Watched::new(near, world.guard.connection(&flow, framing), Arc::clone(&flow));
+        let harmless = frame(b"harmless");
+        client.write_all(&harmless).await.unwrap();
+        let mut read = vec![0; harmless.len()];
+        watched.read_exact(&mut read).await.unwrap();
+        assert_eq!(read, harmless, "what passes is not changed");
+        client.write_all(&frame(world.shown.as_bytes())).await.unwrap();
+        let refused = watched.read(&mut [0; 1024]).await.unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::PermissionDenied);
+        assert_eq!(flow.verdict().1, Reason::SecretDetected);
+    }
+    let alerts = world.alerts();
+    assert!(
+        alerts.iter().all(|alert| alert.2.ends_with("in the connection")) && alerts.len() == 2,
+        "{alerts:?}"
+    );
+}
+
+#[test]
+fn trailers_are_looked_at() {
+    let world = World::new(Leaks::default());
+    let mut scan = world.guard.body(&world.flow("evil.test", true), &parts("/", &[])).unwrap();
+    let mut trailers = HeaderMap::new();
+    trailers.insert("x-sum", "1".parse().unwrap());
+    assert_eq!(scan.trailers(&trailers), Ok(()));
+    trailers.insert("x-key", world.shown.parse().unwrap());
+    assert_eq!(scan.trailers(&trailers), Err(Reason::SecretDetected));
 }
