@@ -108,22 +108,19 @@ fn reported(output: &Output) -> Option<Outcome> {
 
 /// No report: the process was ended on the way. That counts as stopped only for the reasons there are.
 fn ended(around: Around, attempt: &Attempt, output: &Output) -> Outcome {
-    let signal = output.status.signal().or_else(|| output.status.code().map(|code| code - 128));
-    let by = match (signal, output.status.code()) {
-        (_, Some(124)) => "the time limit",
-        (Some(9), _) => "SIGKILL",
-        (Some(11), _) => "SIGSEGV",
-        (Some(31), _) => "SIGSYS",
+    let by_signal = output.status.signal().map(|signal| 128 + signal);
+    let stopped = by_signal.or(output.status.code()).and_then(|code| attempt.stopped_by_end(code));
+    match stopped {
+        Some(stopped) => stopped,
         // Around nothing, whatever stopped it, the kernel lacks something.
-        _ if around == Around::Nothing => "its end",
-        _ => panic!(
+        None if around == Around::Nothing => Outcome::Stopped { by: "its end".to_owned() },
+        None => panic!(
             "{} did not report: {}\n{}",
             attempt.name,
             output.status,
             String::from_utf8_lossy(&output.stderr)
         ),
-    };
-    Outcome::Stopped { by: by.to_owned() }
+    }
 }
 
 fn in_nothing(attempt: &Attempt, stage: &Stage) -> Command {

@@ -29,7 +29,17 @@ pub struct Attempt {
     pub judge: Judge,
     /// The limit it runs against: lines for the policy's `[limits]`.
     pub limits: &'static str,
+    /// Whether it may be ended by a fault where the kernel lacks what it needs.
+    pub(crate) may_fault: bool,
 }
+
+/// Exit codes of `redoma run` beside the command's own: the time limit, and a signal's number more than this.
+const TIMED_OUT: i32 = 124;
+const SIGNALED: i32 = 128;
+
+const SIGKILL: i32 = rustix::process::Signal::KILL.as_raw();
+const SIGSEGV: i32 = rustix::process::Signal::SEGV.as_raw();
+const SIGSYS: i32 = rustix::process::Signal::SYS.as_raw();
 
 /// A section of the threat list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -125,6 +135,7 @@ impl Attempt {
             twin: Twin { who: Who::Anyone, optional: false },
             judge: Judge::Inside,
             limits: "",
+            may_fault: false,
         }
     }
 
@@ -171,6 +182,26 @@ impl Attempt {
     pub(crate) const fn under(mut self, limits: &'static str) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// A fault instead of an answer is how a kernel says that it lacks what this needs.
+    pub(crate) const fn may_fault(mut self) -> Self {
+        self.may_fault = true;
+        self
+    }
+
+    /// What a run's exit code says of an attempt that did not report. `None` unless it is the boundary's doing: what
+    /// merely broke on the way was not stopped.
+    #[must_use]
+    pub fn stopped_by_end(&self, code: i32) -> Option<Outcome> {
+        let by = match code - SIGNALED {
+            _ if code == TIMED_OUT && self.limits.contains("time") => "the time limit",
+            SIGKILL => "SIGKILL",
+            SIGSYS => "SIGSYS",
+            SIGSEGV if self.may_fault => "SIGSEGV",
+            _ => return None,
+        };
+        Some(Outcome::Stopped { by: by.to_owned() })
     }
 }
 
@@ -273,6 +304,30 @@ impl fmt::Display for Outcome {
         match self {
             Self::Stopped { by } => write!(f, "stopped by {by}"),
             Self::Succeeded { evidence } => write!(f, "SUCCEEDED: {evidence}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Attempt =
+        Attempt::new(Section::Kernel, "plain", "", |_| Outcome::of(Ok::<_, io::Error>(()), ""));
+
+    #[test]
+    fn only_what_the_boundary_does_counts_as_stopped() {
+        let by = |attempt: Attempt, code| match attempt.stopped_by_end(code) {
+            Some(Outcome::Stopped { by }) => Some(by),
+            _ => None,
+        };
+        assert_eq!(by(PLAIN, 137).as_deref(), Some("SIGKILL"));
+        assert_eq!(by(PLAIN, 159).as_deref(), Some("SIGSYS"));
+        assert_eq!(by(PLAIN.under("time = '1s'"), 124).as_deref(), Some("the time limit"));
+        assert_eq!(by(PLAIN.may_fault(), 139).as_deref(), Some("SIGSEGV"));
+        // An abort, a fault, a broken pipe, no boundary, a time limit that nobody set.
+        for code in [0, 1, 124, 125, 127, 129, 134, 139, 141] {
+            assert_eq!(by(PLAIN, code), None, "{code}");
         }
     }
 }

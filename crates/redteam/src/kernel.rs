@@ -132,7 +132,8 @@ const ATTEMPTS: &[Attempt] = &[
     kernel("int80", "call by the 32-bit entry, whose numbers mean other calls", |_| {
         Outcome::of(probe::getpid_int80(), "the kernel answered")
     })
-    .optional(),
+    .optional()
+    .may_fault(),
     kernel("tiocsti", "type on the user's keyboard", |_| terminal(TerminalRequest::PushInput)),
     kernel(
         "tiocsti-high-bits",

@@ -92,16 +92,15 @@ fn inside(
     Ok(command)
 }
 
-/// No outcome came back: the attempt was killed on the way, or there was no boundary, which is no pass.
+/// No outcome came back: the boundary killed the attempt on the way; or something broke, or there was no boundary, which
+/// is no pass.
 fn ended_early(attempt: &Attempt, output: &std::process::Output) -> anyhow::Result<Outcome> {
     let said = String::from_utf8_lossy(&output.stderr);
-    let code = output.status.code().unwrap_or_default();
-    match code {
-        124 => Ok(Outcome::Stopped { by: "the time limit".into() }),
-        129.. => Ok(Outcome::Stopped { by: format!("signal {}", code - 128) }),
-        _ => Err(anyhow::anyhow!("{}", said.trim())
-            .context(format!("the attempt {} could not be made", attempt.name))),
-    }
+    let stopped = output.status.code().and_then(|code| attempt.stopped_by_end(code));
+    stopped.ok_or_else(|| {
+        let why = anyhow::anyhow!("{}: {}", output.status, said.trim());
+        why.context(format!("the attempt {} ended without saying what came of it", attempt.name))
+    })
 }
 
 fn row(attempt: &Attempt, tier: redoma_redteam::Tier, outcome: Outcome) -> Row {
