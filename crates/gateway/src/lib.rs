@@ -11,6 +11,8 @@ mod dial;
 mod dns;
 mod doors;
 mod flow;
+#[doc(hidden)]
+pub mod fuzz;
 mod gateway;
 mod guard;
 mod http;

@@ -4,6 +4,6 @@ mod answer;
 mod names;
 mod serve;
 
-pub(crate) use answer::Opinion;
+pub(crate) use answer::{Opinion, answer};
 pub(crate) use names::{Names, is_synthetic};
 pub(crate) use serve::{Resolver, serve_tcp, serve_udp};

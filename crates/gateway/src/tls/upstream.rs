@@ -141,7 +141,9 @@ fn in_words(problem: &CertificateError) -> String {
         }
         CertificateError::NotValidForName => "is for another name".to_owned(),
         CertificateError::NotValidForNameContext { presented, .. } => {
-            format!("is for another name: {}", presented.join(", "))
+            // As in `DnsName("example.com")`.
+            let name = |shown: &String| shown.split('"').nth(1).unwrap_or(shown).to_owned();
+            format!("is for another name: {}", presented.iter().map(name).collect::<Vec<_>>().join(", "))
         }
         CertificateError::Revoked => "was revoked".to_owned(),
         other => format!("is not valid: {other}"),
