@@ -376,7 +376,7 @@ _redoma() {
             fi
             case "${prev}" in
                 --format)
-                    COMPREPLY=($(compgen -W "har jsonl" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "har jsonl pcapng" -- "${cur}"))
                     return 0
                     ;;
                 --output)
@@ -843,7 +843,7 @@ _redoma() {
             return 0
             ;;
         redoma__subcmd__run)
-            opts="-q -h --policy --profile --agent --net --allow --read --write --deny --env --workspace --undo --no-undo --memory --cpus --pids --time --tier --json --report --quiet --help"
+            opts="-q -h --policy --profile --agent --net --allow --read --write --deny --env --workspace --undo --no-undo --memory --cpus --pids --time --tier --json --report --capture --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -68,6 +68,7 @@ complete -c redoma -n "__fish_redoma_using_subcommand run" -l report -d 'Write a
 complete -c redoma -n "__fish_redoma_using_subcommand run" -l undo -d 'Keep what `redoma undo` needs'
 complete -c redoma -n "__fish_redoma_using_subcommand run" -l no-undo -d 'Keep nothing for `redoma undo`'
 complete -c redoma -n "__fish_redoma_using_subcommand run" -l json -d 'Print what would be said at the end as JSON on standard error'
+complete -c redoma -n "__fish_redoma_using_subcommand run" -l capture -d 'Keep what goes over the network, for `redoma net export --format pcapng`'
 complete -c redoma -n "__fish_redoma_using_subcommand run" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand run" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c redoma -n "__fish_redoma_using_subcommand doctor" -l json -d 'Print JSON'
@@ -236,7 +237,8 @@ complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subco
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from show" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from export" -l format -d 'The form' -r -f -a "har\t'HTTP Archive 1.2'
-jsonl\t'The record\'s own lines about the network'"
+jsonl\t'The record\'s own lines about the network'
+pcapng\t'What `redoma run --capture` kept, with the keys, for Wireshark'"
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from export" -s o -l output -d 'Write into this file, which only its owner may read, and not to standard output' -r -F
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from export" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand net; and __fish_seen_subcommand_from export" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -56,6 +56,7 @@ landlock\:"Landlock and seccomp"))' \
 '--undo[Keep what \`redoma undo\` needs]' \
 '(--undo)--no-undo[Keep nothing for \`redoma undo\`]' \
 '--json[Print what would be said at the end as JSON on standard error]' \
+'--capture[Keep what goes over the network, for \`redoma net export --format pcapng\`]' \
 '-q[Say nothing beside the answer but errors]' \
 '--quiet[Say nothing beside the answer but errors]' \
 '-h[Print help (see more with '\''--help'\'')]' \
@@ -418,7 +419,8 @@ _arguments "${_arguments_options[@]}" : \
 (export)
 _arguments "${_arguments_options[@]}" : \
 '--format=[The form]:FORMAT:((har\:"HTTP Archive 1.2"
-jsonl\:"The record'\''s own lines about the network"))' \
+jsonl\:"The record'\''s own lines about the network"
+pcapng\:"What \`redoma run --capture\` kept, with the keys, for Wireshark"))' \
 '-o+[Write into this file, which only its owner may read, and not to standard output]:FILE:_files' \
 '--output=[Write into this file, which only its owner may read, and not to standard output]:FILE:_files' \
 '-q[Say nothing beside the answer but errors]' \

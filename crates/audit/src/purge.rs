@@ -32,11 +32,20 @@ pub(crate) fn purge(home: &Home, signer: &Signer, due: &[SessionSummary]) -> Res
     }
     let mut purged = Purged::default();
     for summary in due {
+        purged.bytes += remove_capture(home, summary.session)?;
         home.logs.remove(&Home::file_name(summary.session))?;
         purged.sessions.push(summary.session);
         purged.bytes += summary.bytes;
     }
     Ok(purged)
+}
+
+/// How much room that made. It goes first: without its log nothing would lead to it.
+fn remove_capture(home: &Home, session: SessionId) -> Result<u64, Error> {
+    let name = Home::capture_name(session);
+    let Some(file) = home.logs.existing(&name, OFlags::RDONLY)? else { return Ok(0) };
+    home.logs.remove(&name)?;
+    Ok(file.metadata().map_or(0, |metadata| metadata.len()))
 }
 
 fn tombstone(home: &Home, session: SessionId) -> Result<Entry, Error> {

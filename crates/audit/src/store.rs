@@ -42,6 +42,10 @@ impl Home {
         format!("{session}.jsonl")
     }
 
+    pub(crate) fn capture_name(session: SessionId) -> String {
+        format!("{session}.pcapng")
+    }
+
     /// Brings what was written to the disk, if that was asked for.
     pub(crate) fn settle(&self, file: &File) -> io::Result<()> {
         if self.sync { file.sync_data() } else { Ok(()) }
@@ -141,6 +145,23 @@ impl Store {
     /// [`Error::NoSession`], [`Error::Open`] or [`Error::Watch`].
     pub fn follow(&self, session: SessionId) -> Result<Records, Error> {
         Records::follow(&self.home, session)
+    }
+
+    /// An empty file beside the log of a session, for what goes over the wire ([`export::pcapng`](crate::export::pcapng)).
+    /// It is no part of the signed record.
+    ///
+    /// # Errors
+    /// [`Error::Open`].
+    pub fn begin_capture(&self, session: SessionId) -> Result<File, Error> {
+        self.home.logs.file(&Home::capture_name(session), OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
+    }
+
+    /// What was captured of a session as far as it goes now; none if nothing was to be.
+    ///
+    /// # Errors
+    /// [`Error::Open`].
+    pub fn capture(&self, session: SessionId) -> Result<Option<File>, Error> {
+        self.home.logs.existing(&Home::capture_name(session), OFlags::RDONLY)
     }
 
     /// Checks every log and the ledger.

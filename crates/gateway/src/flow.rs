@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use redoma_audit::event::{self, Direction, Process, Tls, Visibility};
+use redoma_audit::export::pcapng::Side;
 use redoma_audit::{Event, Text};
 use redoma_policy::Host;
 
-use crate::{Reason, Sink};
+use crate::{Reason, Recorder, Sink};
 
 /// Where a connection wants to go.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +24,7 @@ pub struct Target {
 /// Numbers flows and writes their records.
 pub struct Flows {
     sink: Arc<dyn Sink>,
+    recorder: Option<Arc<Recorder>>,
     next: AtomicU64,
 }
 
@@ -37,6 +39,7 @@ pub struct Flow {
     sent: AtomicU64,
     received: AtomicU64,
     sink: Arc<dyn Sink>,
+    recorder: Option<Arc<Recorder>>,
     state: Mutex<State>,
 }
 
@@ -78,7 +81,13 @@ impl std::fmt::Display for Target {
 impl Flows {
     /// Numbers from 1.
     pub fn new(sink: Arc<dyn Sink>) -> Self {
-        Self { sink, next: AtomicU64::new(1) }
+        Self { sink, recorder: None, next: AtomicU64::new(1) }
+    }
+
+    /// What goes over the wire is kept by `recorder`.
+    #[must_use]
+    pub fn recorded_by(self, recorder: Option<Arc<Recorder>>) -> Self {
+        Self { recorder, ..self }
     }
 
     /// A connection that was captured; nothing is decided yet.
@@ -96,6 +105,7 @@ impl Flows {
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
             sink: Arc::clone(&self.sink),
+            recorder: self.recorder.clone(),
             state: Mutex::new(State {
                 visibility: Visibility::Blocked,
                 reason: Reason::Internal,
@@ -186,6 +196,34 @@ impl Flow {
         self.state().detail = Some(Text::from(detail));
     }
 
+    /// The address that was dialled or asked for.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        self.state().address
+    }
+
+    /// Whether what goes over the wire is kept.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// These went from inside to outside.
+    pub(crate) fn sent(&self, bytes: &[u8]) {
+        self.add_sent(bytes.len() as u64);
+        self.record_chunk(Side::Client, bytes);
+    }
+
+    /// These went from outside to inside.
+    pub(crate) fn received(&self, bytes: &[u8]) {
+        self.add_received(bytes.len() as u64);
+        self.record_chunk(Side::Server, bytes);
+    }
+
+    fn record_chunk(&self, side: Side, bytes: &[u8]) {
+        if let Some(recorder) = &self.recorder {
+            recorder.chunk(self, side, bytes);
+        }
+    }
+
     /// Counts bytes from inside to outside.
     pub fn add_sent(&self, bytes: u64) {
         self.sent.fetch_add(bytes, Ordering::Relaxed);
@@ -246,5 +284,8 @@ impl Drop for Flow {
         }
         let record = self.record(&self.state(), false);
         self.sink.tell(record);
+        if let Some(recorder) = &self.recorder {
+            recorder.close(self.number);
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::opaque::Pipes;
 use crate::pinned::PinnedClients;
 use crate::scan::Watchful;
 use crate::tls::{Authority, Inspector, Upstream};
-use crate::{Approver, Credentials, Doors, Flows, Inside, Secret, Sink, Target, Who, capture};
+use crate::{Approver, Credentials, Doors, Flows, Inside, Recorder, Secret, Sink, Target, Who, capture};
 
 /// What a gateway is made of.
 pub struct Setup {
@@ -41,6 +41,8 @@ pub struct Setup {
     pub credentials: Credentials,
     /// The values of decoys, by their names.
     pub decoys: Vec<(String, Secret<String>)>,
+    /// Who keeps what goes over the wire, if somebody does.
+    pub recorder: Option<Arc<Recorder>>,
 }
 
 /// The only way out of a sandbox.
@@ -69,21 +71,21 @@ impl Gateway {
     /// Joins the parts; nothing is opened yet.
     #[must_use]
     pub fn new(setup: Setup) -> Arc<Self> {
-        let Setup { policy, tier, sink, approver, who, inside, authority, upstream, credentials, decoys } =
-            setup;
+        let Setup { policy, tier, sink, approver, who, inside, authority, .. } = setup;
+        let Setup { upstream, credentials, decoys, recorder, .. } = setup;
         let guard = Box::new(Watchful::new(policy.network.leaks, credentials, decoys));
         let approvals = Approvals::new(approver, policy.network.ask_timeout.0);
         Arc::new(Self {
             policy,
             tier,
-            flows: Flows::new(Arc::clone(&sink)),
+            flows: Flows::new(Arc::clone(&sink)).recorded_by(recorder.clone()),
             sink,
             who,
             inside,
             names: Arc::default(),
             dialer: Dialer::new(Arc::new(HostResolver), upstream),
             approvals,
-            inspector: Inspector::new(authority),
+            inspector: Inspector::new(authority, recorder),
             upstream: Upstream::default(),
             pinned: PinnedClients::default(),
             budgets: Budgets::default(),

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
-    Approver, Ask, Authority, Credentials, Doors, Gateway, Inside, Secret, Setup, Sink, Target, Who,
+    Approver, Ask, Authority, Credentials, Doors, Gateway, Inside, Recorder, Secret, Setup, Sink, Target, Who,
 };
 
 /// Serves as a process of its own, until the keeper says that the session is over.
@@ -32,7 +32,7 @@ use crate::{
 pub fn serve(parts: Parts, doors: Doors, keeper: UnixStream) -> io::Result<()> {
     let link = Link::new(keeper)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let Parts { policy, tier, who, inside, authority, upstream, credentials, decoys } = parts;
+    let Parts { policy, tier, who, inside, authority, upstream, credentials, decoys, recorder } = parts;
     let (sink, approver) = (Arc::clone(&link) as Arc<dyn Sink>, Arc::clone(&link) as Arc<dyn Approver>);
     runtime.block_on(async {
         let gateway = Gateway::new(Setup {
@@ -46,6 +46,7 @@ pub fn serve(parts: Parts, doors: Doors, keeper: UnixStream) -> io::Result<()> {
             upstream,
             credentials,
             decoys,
+            recorder,
         });
         gateway.serve(doors, link.finished()).await
     })
@@ -69,6 +70,8 @@ pub struct Parts {
     pub credentials: Credentials,
     /// The values of decoys, by their names.
     pub decoys: Vec<(String, Secret<String>)>,
+    /// Who keeps what goes over the wire, if somebody does.
+    pub recorder: Option<Arc<Recorder>>,
 }
 
 /// What the gateway tells the keeper.

@@ -9,7 +9,7 @@ use rustix::pipe::{PipeFlags, SpliceFlags, pipe_with, splice};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use crate::{Flow, Reason};
+use crate::{Flow, Reason, copied};
 
 /// Pipes for whoever has something to move: a flow that waits holds none.
 #[derive(Debug, Default)]
@@ -45,9 +45,13 @@ pub(crate) async fn relay(
     pipes: &Arc<Pipes>,
     may_send: &MaySend<'_>,
 ) {
-    let one_way = |from, to, way| pass(from, to, way, flow, pipes, may_send);
-    let both =
-        async { tokio::try_join!(one_way(client, server, Way::Out), one_way(server, client, Way::In)) };
+    let both = async {
+        if flow.is_recorded() {
+            return copied::both(client, server, flow, may_send).await;
+        }
+        let one_way = |from, to, way| pass(from, to, way, flow, pipes, may_send);
+        tokio::try_join!(one_way(client, server, Way::Out), one_way(server, client, Way::In)).map(drop)
+    };
     if let Err(error) = both.await {
         if error.kind() == io::ErrorKind::QuotaExceeded {
             flow.blocked(Reason::Budget);

@@ -326,7 +326,7 @@ impl Passage<'_> {
             return opaque::reset(&self.client);
         }
         if server.write_all(&self.said).await.is_ok() {
-            self.flow.add_sent(self.said.len() as u64);
+            self.flow.sent(&self.said);
             opaque::relay(&self.client, &server, &self.flow, &self.gateway.pipes, &may_send).await;
         }
     }

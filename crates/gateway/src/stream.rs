@@ -34,9 +34,13 @@ impl ClientStream {
         Self { stream: Rewound::new(stream, said), flow }
     }
 
-    fn received(&self, written: &Poll<io::Result<usize>>) {
-        if let Poll::Ready(Ok(length)) = written {
-            self.flow.add_received(*length as u64);
+    /// As much of the slices as was written.
+    fn received(&self, slices: &[io::IoSlice<'_>], written: &Poll<io::Result<usize>>) {
+        let Poll::Ready(Ok(mut left)) = *written else { return };
+        for slice in slices {
+            let length = slice.len().min(left);
+            self.flow.received(&slice[..length]);
+            left -= length;
         }
     }
 }
@@ -91,7 +95,7 @@ impl AsyncRead for ClientStream {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
-        self.flow.add_sent((buf.filled().len() - before) as u64);
+        self.flow.sent(&buf.filled()[before..]);
         polled
     }
 }
@@ -99,7 +103,7 @@ impl AsyncRead for ClientStream {
 impl AsyncWrite for ClientStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.received(&written);
+        self.received(&[io::IoSlice::new(bytes)], &written);
         written
     }
 
@@ -109,7 +113,7 @@ impl AsyncWrite for ClientStream {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.received(&written);
+        self.received(slices, &written);
         written
     }
 

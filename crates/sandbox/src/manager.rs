@@ -47,7 +47,7 @@ impl Manager {
         let told = finish_killed(&self.homes);
         let session = SessionId::random()?;
         let mut record = RunRecord::begin(&store, session, request, tier)?;
-        let run = native::Run { homes: &self.homes, request, tier, session };
+        let run = native::Run { homes: &self.homes, store: &store, request, tier, session };
         match run.perform(&mut record) {
             Ok((mut outcome, end, usage)) => {
                 record.end(end, usage)?;

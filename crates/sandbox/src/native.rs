@@ -8,8 +8,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use redoma_audit::SessionId;
 use redoma_audit::event::{Answer, Outcome, Usage};
+use redoma_audit::{SessionId, Store};
 use redoma_jail::limits::{self, Claim, Limits, Scraps, Wanted};
 use redoma_jail::{Blueprint, Canary, Enforced, Exec, Identity, Jail, Wire};
 use redoma_policy::{Access, Effect, Question, ResolvedPolicy, SecretPlace, SecretSource, Tier, Workspace};
@@ -37,6 +37,7 @@ use crate::walk::Limits as WalkLimits;
 /// Everything one run needs to know.
 pub(crate) struct Run<'a> {
     pub(crate) homes: &'a Homes,
+    pub(crate) store: &'a Store,
     pub(crate) request: &'a RunRequest,
     pub(crate) tier: Tier,
     pub(crate) session: SessionId,
@@ -119,7 +120,9 @@ impl Run<'_> {
             })
             .transpose()?;
         let policy = &self.request.policy;
-        let gateway = prepared.map(|prepared| prepared.start(&mut jail, policy, self.tier)).transpose()?;
+        let gateway = prepared
+            .map(|prepared| prepared.start(self.session, &mut jail, policy, self.tier))
+            .transpose()?;
         record.built(enforced.landlock_abi, &blueprint.canary)?;
         let mut notes: Vec<String> = limits.enforced().iter().filter_map(caveat).collect();
         let kept = self.keep(backup, &mut notes)?;
@@ -368,7 +371,8 @@ impl Run<'_> {
         if self.tier == Tier::Full {
             view.layout.extend(prepared.pieces());
         }
-        Ok(Some(prepared))
+        let capture = self.request.capture.then(|| self.store.begin_capture(self.session)).transpose()?;
+        Ok(Some(prepared.capture_into(capture)))
     }
 
     /// The landlock tier has its certificates among its temporary files.

@@ -71,8 +71,8 @@ pub(crate) fn serve(
         let (who, inside) = (Arc::new(who), Arc::new(Way(None)));
         // Loopback is the machine's own, as in the landlock tier.
         let (policy, tier) = (policy.clone(), Tier::Landlock);
-        let (credentials, decoys) = (Credentials::default(), Vec::new());
-        Ok((Parts { policy, tier, who, inside, authority, upstream, credentials, decoys }, doors))
+        let (credentials, decoys, recorder) = (Credentials::default(), Vec::new(), None);
+        Ok((Parts { policy, tier, who, inside, authority, upstream, credentials, decoys, recorder }, doors))
     })?;
     let signals = SignalFd::new(&[Signal::INT, Signal::TERM, Signal::HUP]).map_err(RunError::Wait)?;
     ready(&Listening { session, address, certificate }).map_err(RunError::Gateway)?;

@@ -25,6 +25,8 @@ pub struct RunRequest {
     pub cwd: PathBuf,
     /// Git folders outside the project that belong to it.
     pub git_dirs: Vec<PathBuf>,
+    /// Whether what goes over the wire is kept, with the secrets that decrypt it.
+    pub capture: bool,
     /// The caller's environment, of which the policy lets some through.
     pub variables: Vec<(OsString, OsString)>,
 }

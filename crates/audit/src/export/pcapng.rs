@@ -93,6 +93,11 @@ impl<W: Write> Pcapng<W> {
         self.write()
     }
 
+    /// What it is written into.
+    pub fn get_ref(&self) -> &W {
+        &self.out
+    }
+
     /// Whether a connection was begun.
     #[must_use]
     pub fn has(&self, flow: u64) -> bool {
@@ -102,7 +107,8 @@ impl<W: Write> Pcapng<W> {
     /// A connection begins.
     pub fn open(&mut self, flow: u64, time_us: u64, to: Destination<'_>, comment: &str) -> io::Result<()> {
         let address = to.address.unwrap_or(NOWHERE);
-        if let Some(name) = to.name {
+        // Nowhere is where all names are that were not dialled: it must not be called by one of them.
+        if let Some(name) = to.name.filter(|_| to.address.is_some()) {
             block::name(&mut self.pending, address, name);
         }
         let mut connection = Connection {

@@ -27,6 +27,22 @@ fn what_is_old_goes_and_leaves_a_tombstone() {
 }
 
 #[test]
+fn a_capture_goes_with_its_log_and_is_its_owners_only() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let bed = Bed::new();
+    let session = bed.session(1);
+    let file = bed.store.begin_capture(session).unwrap();
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    file.set_len(1 << 20).unwrap();
+    assert!(bed.store.begin_capture(session).is_err(), "a capture is never written over");
+    assert!(bed.store.capture(session).unwrap().is_some());
+    assert_eq!(bed.store.verify().unwrap().findings, []);
+    assert!(bed.store.purge(Timestamp::now()).unwrap().bytes > 1 << 20);
+    assert!(bed.store.capture(session).unwrap().is_none());
+}
+
+#[test]
 fn a_tombstone_does_not_cover_up_a_change_made_before() {
     let bed = Bed::new();
     let session = bed.session(3);

@@ -83,6 +83,8 @@ pub(crate) enum ExportFormat {
     Har,
     /// The record's own lines about the network
     Jsonl,
+    /// What `redoma run --capture` kept, with the keys, for Wireshark
+    Pcapng,
 }
 
 /// Serve the gateway by itself, as an HTTP and SOCKS 5 proxy, until it is interrupted

@@ -26,6 +26,11 @@ pub(crate) struct RunArgs {
     /// Write a JSON report of the session to this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
+    /// Keep what goes over the network, for `redoma net export --format pcapng`
+    ///
+    /// At most 1 GiB, with the keys that decrypt what was looked into; beside the record, for its owner only.
+    #[arg(long)]
+    pub(crate) capture: bool,
     /// The command and its arguments, or the name of an agent
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,

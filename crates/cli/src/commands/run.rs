@@ -26,7 +26,7 @@ pub(crate) fn run(args: RunArgs, printer: &Printer) -> anyhow::Result<Exit> {
     tell_urgent(&policy, printer);
     // Opened now: what the session puts in its place later is not followed.
     let file = args.report.as_deref().map(ReportFile::open).transpose()?;
-    let request = request(policy, args.command, &settings);
+    let request = request(policy, args.command, args.capture, &settings);
     let outcome = Manager::new(settings.homes).run(&request).map_err(|error| explained(error, &request))?;
     let report = Report::new(&request, &outcome);
     if let Some(file) = file {
@@ -40,13 +40,14 @@ pub(crate) fn run(args: RunArgs, printer: &Printer) -> anyhow::Result<Exit> {
     Ok(Exit::of_command(outcome.end.exit_code()))
 }
 
-fn request(policy: ResolvedPolicy, argv: Vec<OsString>, settings: &Settings) -> RunRequest {
+fn request(policy: ResolvedPolicy, argv: Vec<OsString>, capture: bool, settings: &Settings) -> RunRequest {
     let project = &settings.project;
     RunRequest {
         policy,
         argv,
         cwd: project.cwd.clone(),
         git_dirs: project.git_dirs.clone(),
+        capture,
         variables: std::env::vars_os().collect(),
     }
 }

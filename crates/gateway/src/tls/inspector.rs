@@ -15,11 +15,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::{Authority, TlsError};
+use crate::Recorder;
 
 /// Answers TLS clients with certificates of the session's authority.
 pub(crate) struct Inspector {
     authority: Authority,
     tickets: Option<Arc<dyn ProducesTickets>>,
+    recorder: Option<Arc<Recorder>>,
     configs: Mutex<HashMap<Role, Arc<ServerConfig>>>,
 }
 
@@ -43,10 +45,11 @@ pub(crate) enum AcceptError {
 const MOST_CONFIGS: usize = 4096;
 
 impl Inspector {
-    pub(crate) fn new(authority: Authority) -> Self {
+    /// The secrets of its connections are told to `recorder`, if there is one.
+    pub(crate) fn new(authority: Authority, recorder: Option<Arc<Recorder>>) -> Self {
         // Without tickets clients shake hands anew each time, which works as well.
         let tickets = rustls::crypto::aws_lc_rs::Ticketer::new().ok();
-        Self { authority, tickets, configs: Mutex::default() }
+        Self { authority, tickets, recorder, configs: Mutex::default() }
     }
 
     /// Answers as `host`, in the one protocol that the server agreed on, if any.
@@ -77,6 +80,9 @@ impl Inspector {
         config.alpn_protocols = protocol.map(<[u8]>::to_vec).into_iter().collect();
         if let Some(tickets) = &self.tickets {
             config.ticketer = Arc::clone(tickets);
+        }
+        if let Some(recorder) = &self.recorder {
+            config.key_log = Arc::<Recorder>::clone(recorder);
         }
         if configs.len() >= MOST_CONFIGS {
             configs.clear();

@@ -1,5 +1,5 @@
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::num::NonZeroU16;
@@ -20,6 +20,8 @@ pub(crate) struct Prepared {
     pub(super) publish: Vec<(Publish, TcpListener)>,
     pub(super) relay: Option<(TcpListener, Token)>,
     pub(super) upstream: Option<Upstream>,
+    /// Where what goes over the wire is kept, if it is.
+    pub(super) capture: Option<File>,
     trust: Trust,
     wire: Wire,
     proxy: NonZeroU16,
@@ -77,7 +79,23 @@ impl Prepared {
                 (Wire::OnBehalf { relay, token, publish }, Some((listener, token)))
             }
         };
-        Ok(Self { authority, credentials, decoys, publish, relay, upstream, trust, wire, proxy })
+        Ok(Self {
+            authority,
+            credentials,
+            decoys,
+            publish,
+            relay,
+            upstream,
+            capture: None,
+            trust,
+            wire,
+            proxy,
+        })
+    }
+
+    /// Keeps what goes over the wire in `file`.
+    pub(crate) fn capture_into(self, file: Option<File>) -> Self {
+        Self { capture: file, ..self }
     }
 
     /// For the blueprint.

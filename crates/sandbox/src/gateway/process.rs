@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use redoma_audit::Event;
-use redoma_gateway::{Doors, Inside, Keeper, Parts, Question, Relay, Told};
+use redoma_audit::{Event, SessionId};
+use redoma_gateway::{Doors, Inside, Keeper, Parts, Question, Recorder, Relay, Told};
 use redoma_jail::{Entrance, Jail, Preface, Wires};
 use redoma_policy::{ResolvedPolicy, Tier};
 use redoma_sys::{Cloned, Errno, Namespaces, NoReturn};
@@ -41,6 +41,7 @@ impl Prepared {
     /// Starts the gateway of a sandbox whose boundary stands.
     pub(crate) fn start(
         self,
+        session: SessionId,
         jail: &mut Jail,
         policy: &ResolvedPolicy,
         tier: Tier,
@@ -50,12 +51,21 @@ impl Prepared {
             let publish = self.publish.iter().map(|(_, listener)| listener.as_fd());
             let relay = self.relay.iter().map(|(listener, _)| listener.as_fd());
             let inside = wires.iter().flat_map(Wires::descriptors);
-            keep(&publish.chain(relay).chain(inside).collect::<Vec<_>>())?;
-            Ok(self.open(wires, policy, tier, init))
+            let capture = self.capture.iter().map(AsFd::as_fd);
+            keep(&publish.chain(relay).chain(inside).chain(capture).collect::<Vec<_>>())?;
+            self.open(session, wires, policy, tier, init)
         })
     }
 
-    fn open(self, wires: Option<Wires>, policy: &ResolvedPolicy, tier: Tier, init: Pid) -> (Parts, Doors) {
+    fn open(
+        self,
+        session: SessionId,
+        wires: Option<Wires>,
+        policy: &ResolvedPolicy,
+        tier: Tier,
+        init: Pid,
+    ) -> io::Result<(Parts, Doors)> {
+        let recorder = self.capture.map(|file| Recorder::new(file, session.as_str(), redoma_gateway::MOST));
         let mut doors = Doors { publish: self.publish, ..Doors::default() };
         let (mut sockets, mut entrance) = (None, None);
         if let Some(wires) = wires {
@@ -85,8 +95,9 @@ impl Prepared {
             upstream: self.upstream,
             credentials: self.credentials,
             decoys: self.decoys,
+            recorder: recorder.transpose()?.map(Arc::new),
         };
-        (parts, doors)
+        Ok((parts, doors))
     }
 }
 

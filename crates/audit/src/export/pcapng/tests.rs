@@ -46,6 +46,14 @@ fn what_belongs_to_no_connection_is_not_written() {
 }
 
 #[test]
+fn what_was_not_dialled_gives_no_address_its_name() {
+    let mut file = Vec::new();
+    let mut capture = Pcapng::new(&mut file, "").unwrap();
+    capture.open(1, 0, Destination { name: Some("a.example"), address: None, port: 1 }, "").unwrap();
+    assert_eq!(kinds(&file), [0x0a0d_0d0a, 1, 6, 6, 6]);
+}
+
+#[test]
 fn an_odd_length_is_summed_as_if_a_zero_followed() {
     assert_eq!(folded_of(&[1, 2, 3]), folded_of(&[1, 2, 3, 0]));
     // The example of RFC 1071.
