@@ -104,6 +104,22 @@ fn a_credential_that_cannot_be_had_is_said_before_anything_runs() {
 }
 
 #[test]
+fn the_file_of_a_credential_is_not_read_inside_and_an_unset_variable_is_noted() {
+    requires!("python3", "curl", "ip");
+    let world = World::new();
+    let home = Home::new();
+    let project = home.project_for(Tier::Full);
+    let token = project.file("token.txt", REAL);
+    let file = format!("from = \"file\"\n    path = \"{}\"", token.display());
+    let unset = "[secrets.UNSET]\nfrom = \"env\"\nhosts = [\"api.example\"]\n";
+    home.policy(&format!("{}{unset}", POLICY.replace("from = \"env\"", &file)));
+    let script = "cat token.txt; curl -sS -H \"X-Key: $API_TOKEN\" https://api.example/";
+    let ran = world.run(&project, Tier::Full, &[], ["sh", "-c", script]).run().ok();
+    assert!(ran.out().starts_with('{') && ran.out().contains(REAL), "only the server has it: {ran:?}");
+    assert!(ran.err().contains("[secrets.UNSET] is left out: its variable is not set"), "{ran:?}");
+}
+
+#[test]
 fn without_network_a_credential_is_not_there_at_all() {
     let home = Home::new();
     home.policy(POLICY);

@@ -44,9 +44,9 @@ pub fn resolve(
     let mut merge = Merge { stack: &stack, typed, world, notices };
     let network = merge.network()?;
     let environment = merge.variables()?;
-    let filesystem = merge.files()?;
-    let (limits, kernel, audit) = merge.limits()?;
     let secrets = merge.secrets()?;
+    let filesystem = merge.files(&secrets)?;
+    let (limits, kernel, audit) = merge.limits()?;
     let mut policy = ResolvedPolicy {
         profile: stack.profile.clone(),
         project: world.project.to_owned(),

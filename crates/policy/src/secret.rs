@@ -1,5 +1,6 @@
 //! Credentials that stay outside.
 
+use std::ffi::OsStr;
 use std::fmt;
 
 use serde::Serialize;
@@ -58,6 +59,22 @@ pub enum SecretPlace {
 }
 
 // === impl SecretRule ===
+
+impl SecretRule {
+    /// Whether this variable of the caller's holds the real one, or what belongs to it, or would stand in the
+    /// placeholder's place. Commands do not get it.
+    #[must_use]
+    pub fn is_in(&self, variable: &OsStr) -> bool {
+        let source = matches!(&self.source, SecretSource::Env(name) if variable == name.as_str());
+        let aws = match &self.place {
+            SecretPlace::Aws { access_key_id, session_token } => {
+                variable == access_key_id.as_str() || variable == session_token.as_str()
+            }
+            _ => false,
+        };
+        source || aws || variable == self.name.as_str()
+    }
+}
 
 impl fmt::Display for SecretSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

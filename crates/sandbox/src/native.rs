@@ -12,7 +12,7 @@ use redoma_audit::event::{Answer, Outcome, Usage};
 use redoma_audit::{SessionId, Store};
 use redoma_jail::limits::{self, Claim, Limits, Scraps, Wanted};
 use redoma_jail::{Blueprint, Canary, Enforced, Exec, Identity, Jail, Wire};
-use redoma_policy::{Access, Effect, Question, ResolvedPolicy, SecretPlace, SecretSource, Tier, Workspace};
+use redoma_policy::{Access, Effect, Question, ResolvedPolicy, Tier, Workspace};
 
 use crate::decoy::Seed;
 use crate::error::RunError;
@@ -108,6 +108,7 @@ impl Run<'_> {
         let claim = (self.tier == Tier::Landlock).then(|| self.claim_temporary()).transpose()?;
         let variables = self.network_variables(prepared.as_ref())?;
         let wire = prepared.as_ref().map(Prepared::wire);
+        let mut notes = prepared.as_ref().map(Prepared::notes).unwrap_or_default();
         let (blueprint, _listener) = self.blueprint(&view, &limits, wire)?;
         let raising = Jail::start(&blueprint)?;
         let (raised, backup) = self.back_up_meanwhile(|| raising.ready());
@@ -124,7 +125,7 @@ impl Run<'_> {
             .map(|prepared| prepared.start(self.session, &mut jail, policy, self.tier))
             .transpose()?;
         record.built(enforced.landlock_abi, &blueprint.canary)?;
-        let mut notes: Vec<String> = limits.enforced().iter().filter_map(caveat).collect();
+        notes.extend(limits.enforced().iter().filter_map(caveat));
         let kept = self.keep(backup, &mut notes)?;
         Ok(Sandbox {
             view,
@@ -468,25 +469,12 @@ impl Run<'_> {
         verdict.effect == Effect::Allow
     }
 
-    /// Whether a variable of the caller's is a credential that stays outside.
-    fn holds_credential(&self, name: &std::ffi::OsStr) -> bool {
-        self.request.policy.secrets.iter().any(|secret| {
-            let from = matches!(&secret.source, SecretSource::Env(from) if name == from.as_str());
-            let aws = match &secret.place {
-                SecretPlace::Aws { access_key_id, session_token } => {
-                    name == access_key_id.as_str() || name == session_token.as_str()
-                }
-                _ => false,
-            };
-            from || aws || name == secret.name.as_str()
-        })
-    }
-
     fn exec(&self, streams: Streams, network: &[(String, OsString)]) -> Exec {
         let variables = self.request.variables.iter().cloned();
         let mut environment = self.request.policy.environment.build(variables);
         // Also where nothing stands in for them, since there is no network.
-        environment.retain(|(name, _)| !self.holds_credential(name));
+        let secrets = &self.request.policy.secrets;
+        environment.retain(|(name, _)| !secrets.iter().any(|secret| secret.is_in(name)));
         let mut set = |name: &str, value: &std::ffi::OsStr| {
             environment.retain(|(known, _)| known != name);
             environment.push((name.into(), value.into()));

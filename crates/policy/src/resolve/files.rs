@@ -12,7 +12,7 @@ use super::{Merge, own_folders};
 use crate::document::Entry;
 use crate::{
     Alias, ByteSize, Filesystem, Grant, Layer, Notice, NoticeKind, Origin, PathPattern, PathRule,
-    PolicyError, Workspace,
+    PolicyError, SecretRule, SecretSource, Workspace,
 };
 
 /// What git reads from a git folder and what makes it run programs or look elsewhere. `commondir` and `gitdir` lead
@@ -23,7 +23,7 @@ const GIT_GUARDED_BELOW: [&str; 2] =
     ["worktrees/*/{config.worktree,commondir,gitdir}", "modules/**/{hooks,config,config.worktree,commondir}"];
 
 impl Merge<'_> {
-    pub(super) fn files(&mut self) -> Result<Filesystem, PolicyError> {
+    pub(super) fn files(&mut self, secrets: &[SecretRule]) -> Result<Filesystem, PolicyError> {
         let mut places = Places::new(self.world.paths);
         let without = self.without();
         let mut found = grants::Found::default();
@@ -32,6 +32,7 @@ impl Merge<'_> {
         let anchors = self.free_anchors(&found.grants);
         let mut deny = self.rules(|file| &file.filesystem.deny, "--deny", &anchors, &without, &mut places)?;
         deny.extend(self.own_rules(&mut places));
+        deny.extend(secret_rules(secrets, &mut places));
         let mut protect = self.rules(|file| &file.filesystem.protect, "", &anchors, &without, &mut places)?;
         protect.extend(self.git_rules(&mut places));
         found.aliases.extend(places.place(self.world.home).aliases);
@@ -165,6 +166,15 @@ impl Merge<'_> {
         let undo = self.typed.undo.unwrap_or(undo) && workspace == Workspace::Direct;
         Ok((workspace, undo, max))
     }
+}
+
+/// A credential that stays outside is not read from its file inside either, whatever grants the file.
+fn secret_rules(secrets: &[SecretRule], places: &mut Places<'_>) -> Vec<PathRule> {
+    let file = |secret: &SecretRule| match &secret.source {
+        SecretSource::File(path) if path.is_absolute() => rules::exact(places, path, false, &secret.origin),
+        _ => Vec::new(),
+    };
+    secrets.iter().flat_map(file).collect()
 }
 
 /// The origin of a rule that Redoma itself adds.

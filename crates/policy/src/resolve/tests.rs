@@ -139,6 +139,20 @@ fn a_built_in_entry_can_be_left_out_by_its_text_but_nobody_elses() {
 }
 
 #[test]
+fn the_file_of_a_secret_is_out_of_reach_whatever_is_granted() {
+    let secret = |path: &str| {
+        let text = format!("[secrets.A]\nfrom = \"file\"\npath = \"{path}\"\nhosts = [\"a.example\"]");
+        let machine = Machine::with(&["/home/u/p/token", "/home/u/p/link -> /home/u/p/token"]);
+        machine.resolve(&[user(&text)], &CommandLine::default())
+    };
+    let policy = secret("/home/u/p/token");
+    assert!(!reads(&policy, "/home/u/p/token") && reads(&policy, "/home/u/p/other"));
+    let policy = secret("/home/u/p/link");
+    assert!(!reads(&policy, "/home/u/p/token"), "where a link leads");
+    assert!(reads(&secret("/home/u/elsewhere"), "/home/u/p/token"));
+}
+
+#[test]
 fn redomas_own_folders_are_out_of_reach_whatever_is_granted() {
     let machine = Machine::with(&["/home/u/.config/redoma/keys/k", "/home/u/.local/state/redoma/audit/a"]);
     let typed = CommandLine {

@@ -98,6 +98,12 @@ impl Prepared {
         Self { capture: file, ..self }
     }
 
+    /// What the user should know: credentials that are not there.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let absent = self.credentials.absent().iter();
+        absent.map(|name| format!("[secrets.{name}] is left out: its variable is not set")).collect()
+    }
+
     /// For the blueprint.
     pub(crate) fn wire(&self) -> Wire {
         self.wire.clone()
