@@ -113,6 +113,45 @@ fn without_a_janitor_the_next_session_or_gc_judges_first() {
     }
 }
 
+/// After a power failure the next session may come days later. The kernel tells when the machine was started, and nothing
+/// of the session can be newer; so a note from before it stands for a session that nobody made anything in.
+#[test]
+fn what_came_after_the_machine_was_started_again_is_the_users_own() {
+    let home = Home::new();
+    let project = home.project("p");
+    let held = planting(&home, &project, Tier::Full);
+    let janitor = rustix::process::Pid::from_raw(janitor_of(&held)).unwrap();
+    rustix::process::kill_process(janitor, rustix::process::Signal::KILL).unwrap();
+    held.kill();
+    let noted = home.redoma().join("state/unfinished");
+    let note = std::fs::read_dir(&noted).unwrap().next().unwrap().unwrap().path();
+    let mut content: serde_json::Value = serde_json::from_slice(&std::fs::read(&note).unwrap()).unwrap();
+    content["noted"] = 1.into();
+    std::fs::write(&note, serde_json::to_vec(&content).unwrap()).unwrap();
+    let _ = project.redoma(["doctor", "--gc"]).run().ok();
+    assert!(project.read("sub/.git/config").contains("fsmonitor"));
+    assert!(!note.exists(), "it was looked at");
+}
+
+#[test]
+fn an_undo_of_a_killed_session_tells_what_the_user_did_later() {
+    let home = Home::new();
+    let project = home.project("p");
+    project.file("mine", "before\n");
+    let held = planting(&home, &project, Tier::Full);
+    let janitor = janitor_of(&held);
+    held.kill();
+    assert!(wait_gone(janitor, PATIENCE), "the janitor does not end");
+    project.file("mine", "later\n");
+    let planned = project.redoma(["undo", "--dry-run", "--json"]).run().ok().json();
+    let steps = planned["steps"].as_array().unwrap();
+    let later = |path: &str| {
+        let step = steps.iter().find(|step| step["path"] == path).expect("a step for it");
+        step["changed_later"] == true
+    };
+    assert!(later("mine") && !later("sub"), "{planned}");
+}
+
 #[test]
 fn a_session_that_runs_is_not_ended_by_another() {
     let home = Home::new();

@@ -100,7 +100,7 @@ impl Run<'_> {
         let held = (self.tier == Tier::Full).then(|| Held::new(&view.layout));
         let ground = Ground::of(&self.request.policy);
         let leaves = watch.is_some() || !ground.is_empty();
-        let finish = || drop(unfinished::finish(self.homes, self.session));
+        let finish = || drop(unfinished::finish_own(self.homes, self.session));
         let finish = leaves.then_some(&finish as &dyn Fn());
         let limits =
             Limits::prepare(&self.wanted(), self.tier, self.session.as_str(), self.scraps(), finish)?;

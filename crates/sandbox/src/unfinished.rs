@@ -22,9 +22,10 @@ use crate::error::RunError;
 use crate::folder;
 use crate::gitguard::{self, Before, Ground};
 use crate::homes::Homes;
-use crate::kept::folder_of;
+use crate::kept::{Kept, folder_of};
 use crate::quarantine::{Expected, Quarantined, Watch};
 use crate::record::RunRecord;
+use crate::walk::tree;
 
 /// How long the kernel may take to end a session's processes after its keeper's.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -32,6 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// All that the end of a session needs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Unfinished {
+    /// Nanoseconds since 1970.
+    noted: i64,
     init: Init,
     ground: Ground,
     git: Before,
@@ -68,7 +71,8 @@ impl Unfinished {
     pub(crate) fn of(init: Pid, ground: Ground, git: &Before, watch: Option<&Watch>) -> Self {
         let pid = init.as_raw_nonzero().get();
         let expected = watch.map(Watch::expected).unwrap_or_default();
-        Self { init: Init { pid, started: started(pid) }, ground, git: git.clone(), expected }
+        let init = Init { pid, started: started(pid) };
+        Self { noted: tree::now(), init, ground, git: git.clone(), expected }
     }
 
     /// Writes it down, whole or not at all.
@@ -83,15 +87,21 @@ impl Unfinished {
         Ok(Noted(path))
     }
 
-    fn finish(&self, quarantine: &Path, finished: &mut Finished) {
+    /// Nothing of a session outlives the boot it began in.
+    fn until(&self) -> Option<i64> {
+        booted().filter(|booted| *booted > self.noted)
+    }
+
+    fn finish(self, quarantine: &Path, finished: &mut Finished) {
+        let until = self.until();
         let roots: Vec<_> = self.ground.existing().into_iter().filter(|path| path.is_dir()).collect();
         let within = |one: &&Expected| roots.iter().any(|root| one.path().starts_with(root));
         let expected: Vec<_> = self.expected.iter().filter(within).cloned().collect();
-        match Watch::again(&roots, &expected, quarantine) {
+        match Watch::again(&roots, &expected, until, quarantine) {
             Ok(mut watch) => finished.quarantined.extend(watch.sweep()),
             Err(error) => finished.notes.push(error.to_string()),
         }
-        let judged = gitguard::judge_noted(&self.ground, &self.git, &quarantine.join("git"));
+        let judged = gitguard::judge_noted(&self.ground, &self.git.ended_by(until), &quarantine.join("git"));
         finished.quarantined.extend(judged.quarantined);
         finished.notes.extend(judged.notes);
     }
@@ -145,6 +155,13 @@ fn started(pid: i32) -> Option<u64> {
     rest.split_whitespace().nth(19)?.parse().ok()
 }
 
+/// `btime` of proc_stat(5), in nanoseconds since 1970.
+fn booted() -> Option<i64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    let seconds: i64 = stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+    Some(tree::nanos(seconds, 0))
+}
+
 /// Ends what killed keepers did not, of all sessions that do not run.
 ///
 /// # Errors
@@ -183,6 +200,18 @@ pub(crate) fn finish(homes: &Homes, session: SessionId) -> Result<Option<Finishe
     fs::remove_file(&path).map_err(|source| failed(&path, source))?;
     record(homes, &finished)?;
     Ok(Some(finished))
+}
+
+/// Ends the session of this process's own keeper, as its janitor: the moment that it ended is now, which tells an undo
+/// what the user did later.
+pub(crate) fn finish_own(homes: &Homes, session: SessionId) -> Result<(), RunError> {
+    let Some(_finished) = finish(homes, session)? else { return Ok(()) };
+    match Kept::load(homes, session) {
+        Ok(mut kept) if kept.ended.is_none() => {
+            kept.end(homes).map_err(|source| failed(&homes.sessions(), source))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What was found goes into a log of its own: that of the session ended with its keeper.

@@ -77,6 +77,11 @@ fn show(kept: &Kept, plan: &Plan, printer: &Printer) -> anyhow::Result<()> {
     if plan.steps.len() > SHOWN {
         printer.line(paint(DIM, format_args!("… and {} more", plan.steps.len() - SHOWN)))?;
     }
+    if kept.ended.is_none() {
+        printer.note(
+            "the session was killed, nobody knows when: what was changed after it does not show as such",
+        );
+    }
     if plan.ignored > 0 {
         printer.note(format_args!("{} ignored by git stay as they are", plan.ignored));
     }

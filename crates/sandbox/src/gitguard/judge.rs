@@ -167,7 +167,7 @@ impl Judge<'_> {
 
     /// Nobody inside could have changed it: a mount lay over it, or it is the very file that was there.
     fn is_unchanged(&self, open: &Open<'_>, part: &Path, stat: &Stat) -> bool {
-        if self.before.was_guarded(&open.path.join(part)) {
+        if self.before.is_later(stat) || self.before.was_guarded(&open.path.join(part)) {
             return true;
         }
         let Some(known) = open.known else { return false };

@@ -18,6 +18,7 @@ mod repository;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 
 use crate::raw_path;
@@ -27,7 +28,7 @@ pub use configured::ConfigError;
 pub(crate) use configured::protect_configured;
 pub(crate) use ground::Ground;
 pub(crate) use judge::{judge, judge_noted};
-use repository::{Folder, identity};
+use repository::{Folder, identity, kind};
 
 use crate::walk::tree::Identity;
 
@@ -63,6 +64,9 @@ pub(crate) struct Before {
     /// What mounts lie over, by path: the session could not change it.
     #[serde(with = "raw_path::map")]
     guarded: HashMap<PathBuf, Identity>,
+    /// When the session had ended at the latest, in nanoseconds since 1970; none if that is now.
+    #[serde(skip)]
+    until: Option<i64>,
 }
 
 /// What a walk found of repositories.
@@ -110,12 +114,23 @@ impl Before {
             pointers: pointers.collect(),
             unreadable: found.unreadable.clone(),
             guarded: HashMap::new(),
+            until: None,
         }
     }
 
     /// Notes what is denied and protected.
     pub(crate) fn guarded<'p>(&mut self, paths: impl Iterator<Item = &'p Path>) {
         self.guarded.extend(paths.filter_map(|path| Some((path.to_owned(), identity(path)?))));
+    }
+
+    /// Whatever changed later is the user's own.
+    pub(crate) fn ended_by(self, until: Option<i64>) -> Self {
+        Self { until, ..self }
+    }
+
+    /// Whether it changed when the session had ended.
+    fn is_later(&self, stat: &Stat) -> bool {
+        self.until.is_some_and(|until| kind(stat) != FileType::Directory && Identity::of(stat).ctime > until)
     }
 
     /// Whether a mount lay over `path` or a folder above it, whatever stands there now.

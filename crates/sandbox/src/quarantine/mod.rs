@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::raw_path;
 use crate::walk::FileKind;
-use crate::walk::tree::{self, Root};
+use crate::walk::tree::{self, Identity, Root};
 pub(crate) use keep::Keep;
 
 /// Something that appeared where nothing may.
@@ -101,6 +101,8 @@ pub struct Watch {
     just_watched: Option<HashMap<(usize, PathBuf), i32>>,
     /// Why a folder on the way could not be watched.
     deaf: Option<Errno>,
+    /// When the session had ended at the latest, in nanoseconds since 1970: what came later is the user's own.
+    until: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -190,16 +192,18 @@ impl Watch {
         Ok(watch)
     }
 
-    /// The watch of a session that is gone: only to [`Watch::sweep`].
+    /// The watch of a session that is gone, and had ended at the latest at `until`: only to [`Watch::sweep`].
     pub(crate) fn again(
         roots: &[PathBuf],
         expected: &[Expected],
+        until: Option<i64>,
         quarantine: &Path,
     ) -> Result<Self, QuarantineError> {
         let mut watch = Self::over(roots, expected.iter().map(|one| one.path.as_path()), quarantine)?;
         for (wanted, one) in watch.wanted.iter_mut().zip(expected) {
             wanted.own = one.own.map(|mark| Own { mark, held: None });
         }
+        watch.until = until;
         Ok(watch)
     }
 
@@ -230,6 +234,7 @@ impl Watch {
             keep: Keep::new(quarantine),
             just_watched: None,
             deaf: None,
+            until: None,
         })
     }
 
@@ -360,7 +365,8 @@ impl Watch {
             if own.as_ref().is_some_and(|own| own.is(&dir, name, &stat)) {
                 return Ok(None);
             }
-            if last || leads_elsewhere(name, &stat) {
+            let later = self.until.is_some_and(|until| Identity::of(&stat).ctime > until);
+            if !later && (last || leads_elsewhere(name, &stat)) {
                 return Ok(Some(Step { dir, name: name.clone(), rel, stat }));
             }
             let next =

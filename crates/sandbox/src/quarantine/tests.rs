@@ -194,7 +194,10 @@ fn what_a_killed_keeper_watched_for_is_found_by_another_and_the_users_own_link_s
     fs::create_dir_all(bed.kept(0)).unwrap();
     let expected: Vec<Expected> = serde_json::from_slice(&noted).unwrap();
     let roots = [bed.project.path().to_path_buf()];
-    let found = Watch::again(&roots, &expected, &bed.state.path().join("quarantine")).unwrap().sweep();
+    let again =
+        |until| Watch::again(&roots, &expected, until, &bed.state.path().join("quarantine")).unwrap().sweep();
+    assert_eq!(again(Some(1)), [], "what was made after the end is the user's own");
+    let found = again(Some(i64::MAX));
     let paths: Vec<_> = found.iter().map(|one| one.path.clone()).collect();
     assert_eq!(paths, [bed.path(".envrc"), bed.path("made")]);
     assert_eq!(fs::read_to_string(bed.kept(1)).unwrap(), "planted");
