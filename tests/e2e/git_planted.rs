@@ -1,5 +1,6 @@
 //! What a session leaves in repositories must not run when git is used on the host afterwards.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -142,7 +143,13 @@ fn an_undo_of_a_killed_session_tells_what_the_user_did_later() {
     let janitor = janitor_of(&held);
     held.kill();
     assert!(wait_gone(janitor, PATIENCE), "the janitor does not end");
-    project.file("mine", "later\n");
+    // Files are stamped with the time of the last tick, which may lie before the end: a whole one must pass.
+    let stamped = || {
+        let stat = std::fs::metadata(project.file("mine", "later\n")).unwrap();
+        (stat.ctime(), stat.ctime_nsec())
+    };
+    let first = stamped();
+    while stamped() == first {}
     let planned = project.redoma(["undo", "--dry-run", "--json"]).run().ok().json();
     let steps = planned["steps"].as_array().unwrap();
     let later = |path: &str| {
