@@ -4,6 +4,8 @@
 //! the policy decided on canonical paths, and whatever a link says now was put there since. From `pivot_root` on,
 //! nothing of the host can be named but what was opened. See `mount_namespaces(7)`, `pivot_root(2)`, `open_tree(2)`.
 
+mod proc;
+
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
@@ -142,8 +144,8 @@ struct Root {
     ours: Vec<u64>,
 }
 
-/// An empty folder at the root. The store lies there while the root is put together, and again for a moment when the
-/// host replaces what is covered; then what it holds is mounted where it belongs and has no other name.
+/// An empty folder at the root. A store lies there for a moment when the host replaces what is covered; then what it
+/// holds is mounted where it belongs and has no other name.
 const STORE: &str = ".redoma";
 
 impl Root {
@@ -152,20 +154,29 @@ impl Root {
         const ROOM: u64 = 16 << 20;
         let folder = tmpfs(ROOM, 0o755).step(Step::NewRoot)?;
         // The mount has to be somewhere to become the root, and /tmp is everywhere. This process alone sees it.
+        // The store lies beneath it, in the host's tree, and goes with that: every unmount waits until all processors
+        // have seen it.
+        let store = tmpfs(private_bytes, 0o700).step(Step::NewRoot)?;
+        attach(&store, CWD, "/tmp").step(Step::EnterRoot)?;
         attach(&folder, CWD, "/tmp").step(Step::EnterRoot)?;
         rustix::process::fchdir(&folder).step(Step::EnterRoot)?;
+        // The host's tree then lies over the new root, where no path leads, until `seal`.
         rustix::process::pivot_root(".", ".").step(Step::EnterRoot)?;
-        // The host's tree now lies over the new root; letting go of it leaves nothing to climb back to.
-        rustix::mount::unmount(".", UnmountFlags::DETACH).step(Step::EnterRoot)?;
         rustix::process::chdir("/").step(Step::EnterRoot)?;
         rustix::fs::mkdirat(&folder, STORE, Mode::from_raw_mode(0o700)).step(Step::NewRoot)?;
-        Self::with_store(folder, private_bytes)
+        Self::with_store(folder, store)
     }
 
-    fn with_store(folder: OwnedFd, bytes: u64) -> Result<Self, Failure> {
+    /// In a root that was entered and sealed before.
+    fn entered(bytes: u64) -> Result<Self, Failure> {
+        let folder = open_unlinked(Path::new("/")).step(Step::EnterRoot)?;
         let store = tmpfs(bytes, 0o700).step(Step::NewRoot)?;
         let place = open_beneath(&folder, Path::new(STORE)).step(Step::NewRoot)?;
         attach(&store, place, "").step(Step::NewRoot)?;
+        Self::with_store(folder, store)
+    }
+
+    fn with_store(folder: OwnedFd, store: OwnedFd) -> Result<Self, Failure> {
         let device = |fd: &OwnedFd| rustix::fs::fstat(fd).map(|stat| stat.st_dev).step(Step::NewRoot);
         let ours = vec![device(&folder)?, device(&store)?];
         Ok(Self { folder, store, stored: 0, ours })
@@ -173,76 +184,6 @@ impl Root {
 
     fn let_go_of_store(&self) -> Result<(), Failure> {
         rustix::mount::unmount(Path::new("/").join(STORE), UnmountFlags::DETACH).step(Step::NewRoot)
-    }
-
-    /// A fresh proc shows this pid namespace only. What acts on the whole machine is read-only or covered: these
-    /// files check for user 0 by its number, which the host's root has inside too.
-    fn mount_proc(&mut self, proc: &OwnedFd, nested_userns: bool) -> Result<(), Failure> {
-        const READ_ONLY: [&str; 12] = [
-            "sys",
-            "sysrq-trigger",
-            "irq",
-            "bus",
-            "fs",
-            "acpi",
-            "scsi",
-            "asound",
-            "driver",
-            "dynamic_debug",
-            "tty",
-            "mtrr",
-        ];
-        const HIDDEN: [&str; 13] = [
-            "kcore",
-            "kmsg",
-            "keys",
-            "key-users",
-            "timer_list",
-            "sched_debug",
-            "latency_stats",
-            "kpagecount",
-            "kpageflags",
-            "kpagecgroup",
-            "vmallocinfo",
-            "slabinfo",
-            "pagetypeinfo",
-        ];
-        self.attach_at(proc, Path::new("/proc"), Kind::Folder)?;
-        if !nested_userns {
-            self.forbid_nested().step(Step::ForbidNested)?;
-        }
-        self.share_watches().step(Step::ShareWatches)?;
-        for name in READ_ONLY {
-            self.where_present(&Path::new("/proc").join(name), |root, at| root.pin(at, true))?;
-        }
-        let empty = Cover::File(Vec::new(), 0o444);
-        for name in HIDDEN {
-            self.where_present(&Path::new("/proc").join(name), |root, at| root.cover(at, &empty))?;
-        }
-        Ok(())
-    }
-
-    /// The filter refuses new namespaces already; this holds where a hole in it would not. `namespaces(7)`.
-    fn forbid_nested(&self) -> Result<(), Errno> {
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        let limit =
-            rustix::fs::openat(&self.folder, "proc/sys/user/max_user_namespaces", flags, Mode::empty())?;
-        rustix::io::write(&limit, b"0").map(drop)
-    }
-
-    /// What may be watched is counted per user, and the keeper watches too: commands get half. See `inotify(7)`.
-    fn share_watches(&self) -> Result<(), Errno> {
-        for (host, own) in
-            [("max_user_watches", "max_inotify_watches"), ("max_user_instances", "max_inotify_instances")]
-        {
-            let all = std::fs::read_to_string(Path::new("/proc/sys/fs/inotify").join(host));
-            let Some(all) = all.ok().and_then(|text| text.trim().parse::<u64>().ok()) else { continue };
-            let path = Path::new("proc/sys/user").join(own);
-            let limit =
-                rustix::fs::openat(&self.folder, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
-            rustix::io::write(&limit, (all / 2).to_string().as_bytes())?;
-        }
-        Ok(())
     }
 
     fn make_dev(&mut self, devices: &[OwnedFd]) -> Result<(), Failure> {
@@ -283,7 +224,8 @@ impl Root {
 
     fn private(&mut self, at: &Path, mode: u32) -> Result<(), Failure> {
         let folder = self.new_folder(mode).step_at(Step::NewRoot, at)?;
-        self.mount_stored(&folder, at, MountAttributes::CONFINED)
+        let tree = stored_tree(&folder, MountAttributes::CONFINED).step_at(Step::Place, at)?;
+        self.attach_at(&tree, at, Kind::Folder)
     }
 
     fn new_name(&mut self) -> String {
@@ -297,13 +239,6 @@ impl Root {
         open_beneath(&self.store, Path::new(&name))
     }
 
-    fn mount_stored(&self, stored: &OwnedFd, at: &Path, attributes: MountAttributes) -> Result<(), Failure> {
-        let kind = Kind::of(stored).step_at(Step::Place, at)?;
-        let tree = clone_tree(stored).step_at(Step::Place, at)?;
-        mount_setattr(&tree, attributes, false).step_at(Step::Place, at)?;
-        self.attach_at(&tree, at, kind)
-    }
-
     fn link(&self, at: &Path, target: &Path) -> Result<(), Failure> {
         let (parent, name) = self.parent(at)?;
         match rustix::fs::symlinkat(target, &parent, name) {
@@ -314,40 +249,41 @@ impl Root {
     }
 
     fn pin(&self, at: &Path, read_only: bool) -> Result<(), Failure> {
-        let path = self.open(at).step_at(Step::Place, at)?;
-        let tree = clone_tree(&path).step_at(Step::Place, at)?;
-        if read_only {
-            mount_setattr(&tree, MountAttributes::READ_ONLY, true).step_at(Step::Place, at)?;
-        }
-        attach(&tree, &path, "").step_at(Step::Place, at)
+        pin(&self.open(at).step_at(Step::Place, at)?, at, read_only)
     }
 
     fn cover(&mut self, at: &Path, cover: &Cover) -> Result<(), Failure> {
-        let stored = match cover {
+        let stored = self.store(cover).step_at(Step::Create, at)?;
+        let tree = stored_tree(&stored, MountAttributes::READ_ONLY).step_at(Step::Place, at)?;
+        self.attach_at(&tree, at, cover.into())
+    }
+
+    fn store(&mut self, cover: &Cover) -> Result<OwnedFd, Errno> {
+        match cover {
             Cover::File(content, mode) => {
                 let name = self.new_name();
-                write_file(&self.store, OsStr::new(&name), content, *mode)
-                    .and_then(|()| open_beneath(&self.store, Path::new(&name)))
+                write_file(&self.store, OsStr::new(&name), content, *mode)?;
+                open_beneath(&self.store, Path::new(&name))
             }
             Cover::Folder(files) => self.new_folder(0o700).and_then(|folder| fill(folder, files)),
-        };
-        self.mount_stored(&stored.step_at(Step::Create, at)?, at, MountAttributes::READ_ONLY)
+        }
     }
 
     fn where_present(
         &mut self,
         at: &Path,
-        act: impl FnOnce(&mut Self, &Path) -> Result<(), Failure>,
+        act: impl FnOnce(&mut Self, &Path, OwnedFd) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         match self.open(at) {
             Err(Errno::NOENT) => Ok(()),
-            _ => act(self, at),
+            opened => act(self, at, opened.step_at(Step::Place, at)?),
         }
     }
 
-    /// From here on `/` itself can't be written.
+    /// Lets go of the host's tree, and of the store with it: nothing is left to climb back to. From here on `/` itself
+    /// can't be written.
     fn seal(&self) -> Result<(), Failure> {
-        self.let_go_of_store()?;
+        rustix::mount::unmount(".", UnmountFlags::DETACH).step(Step::EnterRoot)?;
         mount_setattr(&self.folder, MountAttributes::READ_ONLY, false).step(Step::NewRoot)
     }
 
@@ -392,6 +328,22 @@ impl Root {
     }
 }
 
+/// A mount of its own for what the store holds.
+fn stored_tree(stored: &OwnedFd, attributes: MountAttributes) -> Result<OwnedFd, Errno> {
+    let tree = clone_tree(stored)?;
+    mount_setattr(&tree, attributes, false)?;
+    Ok(tree)
+}
+
+/// Mounts what lies at a place over itself.
+fn pin(path: &OwnedFd, at: &Path, read_only: bool) -> Result<(), Failure> {
+    let tree = clone_tree(path).step_at(Step::Place, at)?;
+    if read_only {
+        mount_setattr(&tree, MountAttributes::READ_ONLY, true).step_at(Step::Place, at)?;
+    }
+    attach(&tree, path, "").step_at(Step::Place, at)
+}
+
 /// Opens a path below a folder of the new root. Symbolic links in it are refused: the pieces have canonical paths.
 fn open_beneath(folder: &OwnedFd, below: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -426,6 +378,15 @@ impl Kind {
     }
 }
 
+impl From<&Cover> for Kind {
+    fn from(cover: &Cover) -> Self {
+        match cover {
+            Cover::File(..) => Self::File,
+            Cover::Folder(_) => Self::Folder,
+        }
+    }
+}
+
 /// A file system in memory. Its names cost the kernel memory too, which no size counts.
 fn tmpfs(bytes: u64, mode: u32) -> Result<OwnedFd, Errno> {
     let names = (bytes / 8192).max(65_536);
@@ -454,7 +415,7 @@ fn write_file(folder: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> Resu
 /// Places pieces once more, in a root that was entered and sealed before.
 pub(crate) fn place_again(pieces: &[Piece]) -> Result<(), Failure> {
     const ROOM: u64 = 16 << 20;
-    let mut root = Root::with_store(open_unlinked(Path::new("/")).step(Step::EnterRoot)?, ROOM)?;
+    let mut root = Root::entered(ROOM)?;
     // Nothing may be created now.
     root.ours.clear();
     for piece in pieces {
@@ -471,7 +432,7 @@ impl Root {
         let mut placed = Ok(());
         for _ in 0..TRIES {
             // What the host has removed needs no cover.
-            placed = self.where_present(piece.at(), |root, _| root.place(piece, None));
+            placed = self.where_present(piece.at(), |root, _, _| root.place(piece, None));
             match &placed {
                 Err(failure) if failure.errno() == Errno::NOENT => {}
                 _ => return placed,
