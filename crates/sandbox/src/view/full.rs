@@ -24,7 +24,10 @@ pub(crate) fn full(
     seed: &Seed,
     overlay: Option<&OverlayFolders>,
 ) -> Result<View, RunError> {
-    let mut drawing = Drawing { policy, seed, view: View::default(), pieces: BTreeMap::new() };
+    let files = &policy.filesystem;
+    let hidden = files.grants.iter().map(|grant| grant.path.as_path());
+    let hidden = hidden.filter(|path| files.denied(path).is_some()).collect();
+    let mut drawing = Drawing { policy, seed, hidden, view: View::default(), pieces: BTreeMap::new() };
     drawing.private_folders();
     drawing.grants();
     if let Some(folders) = overlay {
@@ -44,6 +47,8 @@ type Place = (usize, u8, PathBuf);
 struct Drawing<'a> {
     policy: &'a ResolvedPolicy,
     seed: &'a Seed,
+    /// Grants that are denied as a whole: nothing of them is there. Asked for every path, and there are many rules.
+    hidden: Vec<&'a Path>,
     view: View,
     pieces: BTreeMap<Place, Piece>,
 }
@@ -81,7 +86,10 @@ impl Drawing<'_> {
 
     fn grants(&mut self) {
         let files = &self.policy.filesystem;
-        for grant in files.grants.iter().filter(|grant| files.denied(&grant.path).is_none()) {
+        for grant in &files.grants {
+            if self.hidden.contains(&grant.path.as_path()) {
+                continue;
+            }
             let writable = is_write(grant.access) && files.protected(&grant.path).is_none();
             if writable {
                 self.view.access.push(Grant { path: grant.path.clone(), rights: Rights::Write });
@@ -152,10 +160,8 @@ impl Drawing<'_> {
     }
 
     fn writable_grant_above(&self, path: &Path) -> Option<PathBuf> {
-        let files = &self.policy.filesystem;
-        let grant = files.grant_for(path)?;
-        // A grant that is denied as a whole is not there.
-        let there = || files.denied(&grant.path).is_none();
+        let grant = self.policy.filesystem.grant_for(path)?;
+        let there = || !self.hidden.contains(&grant.path.as_path());
         (is_write(grant.access) && grant.path != path && there()).then(|| grant.path.clone())
     }
 
