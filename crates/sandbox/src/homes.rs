@@ -14,6 +14,8 @@ use crate::shell;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Homes {
     home: PathBuf,
+    /// What `REDOMA_HOME` says.
+    root: Option<PathBuf>,
     config: PathBuf,
     state: PathBuf,
     run: PathBuf,
@@ -57,7 +59,7 @@ impl Homes {
         let config = absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("redoma");
         let state = absolute("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state")).join("redoma");
         let run = absolute("XDG_RUNTIME_DIR").map_or_else(|| state.join("run"), |dir| dir.join("redoma"));
-        Ok(Self { home, config, state, run })
+        Ok(Self { home, root: None, config, state, run })
     }
 
     /// The same, from this process's environment.
@@ -69,13 +71,20 @@ impl Homes {
         if !root.is_absolute() {
             return Err(HomesError::RelativeRedomaHome(root));
         }
-        Ok(Self { home, config: root.join("config"), state: root.join("state"), run: root.join("run") })
+        let (config, state, run) = (root.join("config"), root.join("state"), root.join("run"));
+        Ok(Self { home, root: Some(root), config, state, run })
     }
 
     /// The user's own home folder, as `HOME` spells it.
     #[must_use]
     pub fn home(&self) -> &Path {
         &self.home
+    }
+
+    /// The folder that holds the three others, if `REDOMA_HOME` names one.
+    #[must_use]
+    pub fn root(&self) -> Option<&Path> {
+        self.root.as_deref()
     }
 
     /// The folder of configuration: the user's policy and the keys.

@@ -93,10 +93,20 @@ pub(crate) fn fingerprint(policy: &ResolvedPolicy) -> Vec<u8> {
 pub(crate) fn sought(policy: &ResolvedPolicy, homes: &Homes) -> Vec<(PathBuf, Match)> {
     let own = [homes.config(), homes.state(), homes.run()];
     let exact = rules(policy).filter_map(|(matched, rule)| match &rule.pattern {
-        PathPattern::Exact { path, found: Some(_), .. } => Some((path.clone(), matched)),
+        PathPattern::Exact { path, found: Some(_), .. } => Some((path, matched)),
         _ => None,
     });
-    exact.filter(|(path, _)| !own.iter().any(|folder| path.starts_with(folder))).collect()
+    let parts = exact.flat_map(|(path, matched)| {
+        // Every session leaves files there.
+        let parts = if homes.root() == Some(path) { entries(path) } else { None };
+        parts.unwrap_or_else(|| vec![path.clone()]).into_iter().map(move |part| (part, matched))
+    });
+    parts.filter(|(path, _)| !own.iter().any(|folder| path.starts_with(folder))).collect()
+}
+
+/// What a folder holds, if all of it can be told.
+fn entries(folder: &Path) -> Option<Vec<PathBuf>> {
+    fs::read_dir(folder).ok()?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().ok()
 }
 
 impl Findings {
