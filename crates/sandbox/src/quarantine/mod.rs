@@ -16,6 +16,7 @@ use std::ffi::{OsStr, OsString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags};
@@ -99,6 +100,8 @@ pub struct Watch {
     /// Folders that [`Watch::listen`] has watched already, by root and path below it: most of what is wanted lies in a few.
     /// Later none is taken from here: a folder may have become another.
     just_watched: Option<HashMap<(usize, PathBuf), i32>>,
+    /// Folders that one look at everything has opened already.
+    just_opened: Option<HashMap<(usize, PathBuf), Rc<OwnedFd>>>,
     /// Why a folder on the way could not be watched.
     deaf: Option<Errno>,
     /// When the session had ended at the latest, in nanoseconds since 1970: what came later is the user's own.
@@ -169,7 +172,7 @@ fn birth(dir: &OwnedFd, name: &OsStr) -> Option<i64> {
 
 /// What stands at some step of the way to a wanted path.
 struct Step {
-    dir: OwnedFd,
+    dir: Rc<OwnedFd>,
     name: OsString,
     /// Of the step itself, below the root.
     rel: PathBuf,
@@ -186,9 +189,11 @@ impl Watch {
     /// When a folder on the way cannot be looked into: the session must not start then.
     pub fn new(roots: &[PathBuf], wanted: &[PathBuf], quarantine: &Path) -> Result<Self, QuarantineError> {
         let mut watch = Self::over(roots, wanted.iter().map(PathBuf::as_path), quarantine)?;
+        watch.just_opened = Some(HashMap::new());
         for index in 0..watch.wanted.len() {
             watch.note_own(index).map_err(|source| watch.failed(index, source))?;
         }
+        watch.just_opened = None;
         Ok(watch)
     }
 
@@ -233,6 +238,7 @@ impl Watch {
             names: HashMap::new(),
             keep: Keep::new(quarantine),
             just_watched: None,
+            just_opened: None,
             deaf: None,
             until: None,
         })
@@ -272,8 +278,14 @@ impl Watch {
     }
 
     /// Looks at every wanted path, whatever was heard. Call it when the session's processes are gone.
+    ///
+    /// While they are not, a folder may become another after it was looked into: that is heard, since every folder on the
+    /// way is watched then.
     pub fn sweep(&mut self) -> Vec<Quarantined> {
-        (0..self.wanted.len()).flat_map(|index| self.clear(index)).collect()
+        self.just_opened = Some(HashMap::new());
+        let found = (0..self.wanted.len()).flat_map(|index| self.clear(index)).collect();
+        self.just_opened = None;
+        found
     }
 
     fn note_own(&mut self, index: usize) -> Result<(), Errno> {
@@ -321,6 +333,8 @@ impl Watch {
         for _ in 0..64 {
             let Ok(Some(step)) = self.look(index) else { break };
             let quarantined = self.quarantine_step(index, &step);
+            // What was moved away may have been a folder that others lie in.
+            self.just_opened = self.just_opened.take().map(|_| HashMap::new());
             let failed = matches!(quarantined.outcome, Outcome::Failed(_));
             // Gone by itself in the meantime.
             if quarantined.outcome != Outcome::Failed(Errno::NOENT) {
@@ -337,8 +351,9 @@ impl Watch {
     /// appears in between is either seen or heard. Gives what must not be there.
     fn look(&mut self, index: usize) -> Result<Option<Step>, Errno> {
         let Wanted { root, parts, own } = &self.wanted[index];
-        let mut dir = self.roots[*root].dir(Path::new(""))?;
         let mut rel = PathBuf::new();
+        let open = || self.roots[*root].dir(Path::new(""));
+        let mut dir = once(&mut self.just_opened, (*root, &rel), open)?;
         for (at, name) in parts.iter().enumerate() {
             if let Some(inotify) = &self.inotify {
                 let watched = match &mut self.just_watched {
@@ -369,8 +384,9 @@ impl Watch {
             if !later && (last || leads_elsewhere(name, &stat)) {
                 return Ok(Some(Step { dir, name: name.clone(), rel, stat }));
             }
-            let next =
-                tree::beneath(&dir, name.as_os_str(), OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
+            let open =
+                || tree::beneath(&dir, name.as_os_str(), OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
+            let next = once(&mut self.just_opened, (*root, &rel), open);
             let Some(next) = absent_is_none(next)? else { return Ok(None) };
             dir = next;
         }
@@ -410,6 +426,19 @@ impl Wanted {
         let rel = path.strip_prefix(root.path()).map_err(|_| outside())?;
         let parts = rel.components().map(part).collect::<Result<Vec<_>, _>>()?;
         if parts.is_empty() { Err(outside()) } else { Ok(Self { root: index, parts, own: None }) }
+    }
+}
+
+/// Opens a folder, unless the look that is under way has opened it: most of what is wanted lies in a few.
+fn once(
+    opened: &mut Option<HashMap<(usize, PathBuf), Rc<OwnedFd>>>,
+    (root, rel): (usize, &PathBuf),
+    open: impl FnOnce() -> Result<OwnedFd, Errno>,
+) -> Result<Rc<OwnedFd>, Errno> {
+    let Some(opened) = opened else { return open().map(Rc::new) };
+    match opened.entry((root, rel.clone())) {
+        Entry::Occupied(known) => Ok(Rc::clone(known.get())),
+        Entry::Vacant(place) => Ok(Rc::clone(place.insert(Rc::new(open()?)))),
     }
 }
 
