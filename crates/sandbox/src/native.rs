@@ -1,18 +1,17 @@
 //! The native driver: one sandbox on this machine's own kernel, for as long as one command runs.
 
+mod drawing;
+
 use std::ffi::OsString;
-use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use redoma_audit::event::{Answer, Outcome, Usage};
 use redoma_audit::{SessionId, Store};
 use redoma_jail::limits::{self, Claim, Limits, Scraps, Wanted};
-use redoma_jail::{Blueprint, Canary, Enforced, Exec, Identity, Jail, Wire};
-use redoma_policy::{Access, Effect, Question, ResolvedPolicy, Tier, Workspace};
+use redoma_jail::{Enforced, Jail};
+use redoma_policy::{Access, ResolvedPolicy, Tier, Workspace};
 
 use crate::decoy::Seed;
 use crate::error::RunError;
@@ -361,37 +360,6 @@ impl Run<'_> {
         Ok(OverlayFolders { upper: below("upper")?, work: below("work")? })
     }
 
-    /// None without a network.
-    fn prepare_gateway(&self, view: &mut View) -> Result<Option<Prepared>, RunError> {
-        let policy = &self.request.policy;
-        if !policy.network.needs_gateway() {
-            return Ok(None);
-        }
-        let given = &self.request.variables;
-        let prepared = Prepared::new(policy, self.tier, self.session.as_str(), given, &view.canaries)?;
-        if self.tier == Tier::Full {
-            view.layout.extend(prepared.pieces());
-        }
-        let capture = self.request.capture.then(|| self.store.begin_capture(self.session)).transpose()?;
-        Ok(Some(prepared.capture_into(capture)))
-    }
-
-    /// The landlock tier has its certificates among its temporary files.
-    fn network_variables(&self, prepared: Option<&Prepared>) -> Result<Vec<(String, OsString)>, RunError> {
-        let Some(prepared) = prepared else { return Ok(Vec::new()) };
-        if self.tier == Tier::Full {
-            return Ok(prepared.variables(None));
-        }
-        let folder = self.temporary();
-        let what = "the certificates";
-        prepared.write_into(&folder).map_err(|source| RunError::Prepare {
-            what,
-            path: folder.clone(),
-            source,
-        })?;
-        Ok(prepared.variables(Some(&folder)))
-    }
-
     /// The landlock tier's folder for temporary files: the host's `/tmp` is everybody's.
     fn temporary(&self) -> PathBuf {
         self.homes.run().join(format!("redoma-{}", self.session))
@@ -417,85 +385,6 @@ impl Run<'_> {
             .map(|grant| grant.path.clone())
             .collect();
         Ok(Some(Watch::new(&roots, absent, &self.folder().join("quarantine"))?))
-    }
-
-    fn blueprint(
-        &self,
-        view: &View,
-        limits: &Limits,
-        wire: Option<Wire>,
-    ) -> Result<(Blueprint, TcpListener), RunError> {
-        let (canary, listener) = self.canary()?;
-        let policy = &self.request.policy;
-        let blueprint = Blueprint {
-            tier: self.tier,
-            identity: Identity::of_caller(false),
-            layout: view.layout.clone(),
-            access: view.access.clone(),
-            nested_userns: policy.kernel.nested_userns,
-            private_bytes: policy.limits.disk.map_or_else(default_private_bytes, |disk| disk.0),
-            wire,
-            rlimits: limits.rlimits().to_vec(),
-            canary,
-        };
-        Ok((blueprint, listener))
-    }
-
-    /// Three things that work out here and must not in there.
-    fn canary(&self) -> Result<(Canary, TcpListener), RunError> {
-        let folder = self.make(self.homes.state().join("canary"), "the canary's folder")?;
-        let read = folder.join("secret");
-        let prepare =
-            |path: &Path, source| RunError::Prepare { what: "the canary", path: path.to_owned(), source };
-        if !read.exists() {
-            let mut options = fs::OpenOptions::new();
-            options
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&read)
-                .map_err(|e| prepare(&read, e))?;
-        }
-        fs::File::open(&read).map_err(|source| prepare(&read, source))?;
-        let listener =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|source| prepare(&folder, source))?;
-        let connect = listener.local_addr().map_err(|source| prepare(&folder, source))?.port();
-        Ok((Canary { read, write: folder, connect }, listener))
-    }
-
-    fn can_read(&self, path: &Path) -> bool {
-        let verdict = self.request.policy.decide(&Question::Read(path), self.tier);
-        verdict.effect == Effect::Allow
-    }
-
-    fn exec(&self, streams: Streams, network: &[(String, OsString)]) -> Exec {
-        let variables = self.request.variables.iter().cloned();
-        let mut environment = self.request.policy.environment.build(variables);
-        // Also where nothing stands in for them, since there is no network.
-        let secrets = &self.request.policy.secrets;
-        environment.retain(|(name, _)| !secrets.iter().any(|secret| secret.is_in(name)));
-        let mut set = |name: &str, value: &std::ffi::OsStr| {
-            environment.retain(|(known, _)| known != name);
-            environment.push((name.into(), value.into()));
-        };
-        set("REDOMA_SESSION", self.session.as_str().as_ref());
-        network.iter().for_each(|(name, value)| set(name, value));
-        if self.tier == Tier::Landlock {
-            set("TMPDIR", self.temporary().as_os_str());
-            // zsh's here-documents go by another name.
-            set("TMPPREFIX", self.temporary().join("zsh").as_os_str());
-            // What is not granted is there and closed in this tier, which git takes for a broken machine.
-            if !self.can_read(&self.homes.home().join(".gitconfig")) {
-                set("GIT_CONFIG_GLOBAL", "/dev/null".as_ref());
-            }
-        }
-        Exec {
-            argv: self.request.argv.clone(),
-            environment,
-            folder: self.request.cwd.clone(),
-            terminal: streams.terminal(),
-        }
     }
 }
 
@@ -538,10 +427,4 @@ fn note(record: &mut RunRecord, all: &mut Vec<Quarantined>, found: Vec<Quarantin
 fn caveat(enforced: &limits::Enforced) -> Option<String> {
     let caveat = enforced.caveat.as_ref()?;
     Some(format!("the {} limit is held by {}: {caveat}", enforced.limit, enforced.by))
-}
-
-/// A quarter of the machine's memory for each private file system: room for a build, not for the whole machine.
-fn default_private_bytes() -> u64 {
-    let info = rustix::system::sysinfo();
-    info.totalram * u64::from(info.mem_unit) / 4
 }
