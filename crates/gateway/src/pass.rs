@@ -334,7 +334,7 @@ impl Passage<'_> {
     /// Plain HTTP.
     async fn bridge(self, server: TcpStream, version: Version, reason: Reason) {
         self.flow.inspected(reason);
-        let mut scope = Scope::new(Arc::clone(self.gateway), Arc::clone(&self.flow), version);
+        let mut scope = Scope::new(Arc::clone(self.gateway), Arc::clone(&self.flow), version, false);
         scope.one_request = self.one_request;
         http::bridge(ClientStream::new(self.client, self.said.freeze(), self.flow), server, scope).await;
     }

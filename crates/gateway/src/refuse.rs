@@ -10,12 +10,13 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::http::{AnswerBody, Version};
+use crate::http::{AnswerBody, Lingering, Version};
 use crate::{Flow, Reason};
 
 /// Why something is refused.
@@ -24,10 +25,19 @@ pub(crate) struct Refusal {
     pub(crate) reason: Reason,
     because: String,
     hint: Option<String>,
+    /// Where it says more than the reason's own.
+    status: Option<StatusCode>,
 }
 
-/// The body of an answer: the server's own, or ours.
-pub(crate) enum Answer {
+/// The body of an answer.
+pub(crate) struct Answer {
+    said: Said,
+    /// Shows that it is on its way.
+    _speaking: Arc<()>,
+}
+
+/// The server's own words, or ours.
+pub(crate) enum Said {
     Passed(AnswerBody),
     Text(Option<Bytes>),
 }
@@ -37,12 +47,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Refusal {
     pub(crate) fn new(reason: Reason, because: impl Into<String>) -> Self {
-        Self { reason, because: because.into(), hint: None }
+        Self { reason, because: because.into(), hint: None, status: None }
     }
 
     /// With the command or line that would let it through.
     pub(crate) fn unless(self, hint: Option<String>) -> Self {
         Self { hint, ..self }
+    }
+
+    /// With this status.
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self { status: Some(status), ..self }
     }
 
     /// What is wrong, in words.
@@ -51,7 +66,7 @@ impl Refusal {
     }
 
     /// The answer to a request.
-    pub(crate) fn answer(&self, flow: &Flow) -> Response<Answer> {
+    pub(crate) fn answer(&self, flow: &Flow) -> Response<Bytes> {
         let target = flow.target();
         let hint = self.hint.as_ref().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
         let text = match self.reason {
@@ -64,10 +79,11 @@ impl Refusal {
             Reason::UpstreamFailed => (StatusCode::BAD_GATEWAY, None),
             Reason::Budget => (StatusCode::PAYLOAD_TOO_LARGE, Some(BLOCKED)),
             Reason::Malformed => (StatusCode::BAD_REQUEST, Some(BLOCKED)),
+            Reason::Internal => (StatusCode::INTERNAL_SERVER_ERROR, Some(BLOCKED)),
             _ => (StatusCode::FORBIDDEN, Some(BLOCKED)),
         };
-        let mut answer = Response::new(Answer::Text(Some(text.into())));
-        *answer.status_mut() = status;
+        let mut answer = Response::new(Bytes::from(text));
+        *answer.status_mut() = self.status.unwrap_or(status);
         if let Some(phrase) = phrase {
             answer.extensions_mut().insert(hyper::ext::ReasonPhrase::from_static(phrase));
         }
@@ -87,13 +103,13 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |_: Request<Incoming>| {
-        let mut answer = refusal.answer(&flow);
+        let mut answer = refusal.answer(&flow).map(Full::new);
         if version == Version::One {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         std::future::ready(Ok::<_, Infallible>(answer))
     });
-    let stream = TokioIo::new(stream);
+    let stream = TokioIo::new(Lingering::new(stream));
     let _ = match version {
         Version::One => {
             let mut builder = hyper::server::conn::http1::Builder::new();
@@ -107,6 +123,12 @@ where
     };
 }
 
+impl Answer {
+    pub(crate) fn new(said: Said, speaking: Arc<()>) -> Self {
+        Self { said, _speaking: speaking }
+    }
+}
+
 impl Body for Answer {
     type Data = Bytes;
     type Error = hyper::Error;
@@ -115,23 +137,23 @@ impl Body for Answer {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match self.get_mut() {
-            Self::Passed(body) => Pin::new(body).poll_frame(cx),
-            Self::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+        match &mut self.get_mut().said {
+            Said::Passed(body) => Pin::new(body).poll_frame(cx),
+            Said::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Passed(body) => body.is_end_stream(),
-            Self::Text(text) => text.is_none(),
+        match &self.said {
+            Said::Passed(body) => body.is_end_stream(),
+            Said::Text(text) => text.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Passed(body) => body.size_hint(),
-            Self::Text(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
+        match &self.said {
+            Said::Passed(body) => body.size_hint(),
+            Said::Text(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
         }
     }
 }

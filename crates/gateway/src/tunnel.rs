@@ -40,9 +40,7 @@ pub(crate) async fn inside<C, S>(
     match version {
         Some(version) => {
             flow.set_protocol(if version == Version::Two { "h2" } else { "https" });
-            let mut scope = Scope::new(Arc::clone(gateway), flow, version);
-            scope.secure = true;
-            http::bridge(client, server, scope).await;
+            http::bridge(client, server, Scope::new(Arc::clone(gateway), flow, version, true)).await;
         }
         None if http_only => {
             flow.set_detail("the rule is for HTTP, and in TLS is something else");

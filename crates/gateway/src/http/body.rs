@@ -1,19 +1,21 @@
 //! Bodies on their way: counted, hashed and looked at, and never held back.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use tokio::sync::{Semaphore, oneshot};
 
+use super::client::Asides;
 use super::exchange::{Exchange, Side};
 use super::judge::Meter;
+use super::serve::unless_it_panics;
 use crate::Reason;
 use crate::guard::Scan;
 use crate::refuse::Refusal;
@@ -24,9 +26,20 @@ pub(crate) struct OutBody {
     exchange: Arc<Exchange>,
     meter: Option<Meter>,
     scan: Option<Box<dyn Scan>>,
-    /// Opens when the server wants the body (RFC 9110, section 10.1.1).
-    gate: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Tells when the server wants the body, or that it never will (RFC 9110, section 10.1.1).
+    gate: Option<Pin<Box<dyn Future<Output = bool> + Send>>>,
 }
+
+/// What a body that waits to be asked for hears.
+enum Wanted {
+    Yes,
+    /// The answer came first. What is waited for then is its end.
+    Answered(oneshot::Receiver<()>),
+}
+
+/// The server, as such a body listens to it.
+#[derive(Clone, Default)]
+pub(super) struct Asking(Arc<Mutex<Option<oneshot::Sender<Wanted>>>>);
 
 /// Where a request's body comes from.
 pub(super) enum Source {
@@ -39,14 +52,23 @@ pub(super) enum Source {
 /// An answer's body on its way in.
 pub(crate) struct AnswerBody {
     inner: Incoming,
+    /// What came with the head.
+    first: Option<First>,
     exchange: Arc<Exchange>,
+    /// Told when this is over: a request's body that nobody asked for.
+    _unwanted: Option<oneshot::Sender<()>>,
 }
+
+/// As a body says it: none is its end.
+pub(super) type First = Option<hyper::Result<Frame<Bytes>>>;
 
 /// Why a request's body does not go on.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
     #[error("{}", .0.in_words())]
     Stopped(Reason),
+    #[error("the server answered without it")]
+    Unwanted,
     #[error(transparent)]
     Client(#[from] hyper::Error),
 }
@@ -64,19 +86,51 @@ impl OutBody {
         Self { inner, exchange, meter, scan, gate: None }
     }
 
-    fn pass(&mut self, piece: &Bytes) -> Result<(), Reason> {
+    fn pass(&mut self, frame: &Frame<Bytes>) -> Result<(), Reason> {
+        if let Some(piece) = frame.data_ref() {
+            self.look_at(piece)?;
+            self.exchange.piece(Side::Request, piece);
+        }
+        match frame.trailers_ref() {
+            Some(trailers) => self.look_at_trailers(trailers),
+            None => Ok(()),
+        }
+    }
+
+    /// They leave as well.
+    fn look_at_trailers(&mut self, trailers: &HeaderMap) -> Result<(), Reason> {
+        if let Some(meter) = &mut self.meter {
+            let length =
+                |(name, value): (&HeaderName, &HeaderValue)| (name.as_str().len() + value.len()) as u64;
+            meter.count(trailers.iter().map(length).sum())?;
+        }
+        match &mut self.scan {
+            Some(scan) => unless_it_panics(|| scan.trailers(trailers))?,
+            None => Ok(()),
+        }
+    }
+
+    fn look_at(&mut self, piece: &[u8]) -> Result<(), Reason> {
         if let Some(meter) = &mut self.meter {
             meter.count(piece.len() as u64)?;
         }
-        if let Some(scan) = &mut self.scan {
-            scan.push(piece)?;
+        match &mut self.scan {
+            Some(scan) => unless_it_panics(|| scan.push(piece))?,
+            None => Ok(()),
         }
-        self.exchange.piece(Side::Request, piece);
-        Ok(())
     }
 
-    fn pass_trailers(&mut self, trailers: &HeaderMap) -> Result<(), Reason> {
-        self.scan.as_mut().map_or(Ok(()), |scan| scan.trailers(trailers))
+    /// Nobody asks for more where the length is known.
+    fn end_if_over(&mut self) -> Result<(), Reason> {
+        if self.inner.is_over() { self.end() } else { Ok(()) }
+    }
+
+    fn end(&mut self) -> Result<(), Reason> {
+        if let Some(mut scan) = self.scan.take() {
+            unless_it_panics(|| scan.end())??;
+        }
+        self.exchange.end_of(Side::Request);
+        Ok(())
     }
 
     fn stop(&mut self, reason: Reason) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
@@ -113,22 +167,62 @@ impl Source {
             Self::Here(body) => Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
         }
     }
+
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Client(body) => body.is_end_stream(),
+            Self::Here(body) => body.is_none(),
+        }
+    }
 }
 
-/// Lets the body go when the server asks for it: reading it is what asks the client for it.
-pub(super) fn wait_for_continue(request: &mut Request<OutBody>) {
-    let (open, opened) = oneshot::channel();
-    let open = std::sync::Mutex::new(Some(open));
-    hyper::ext::on_informational(request, move |answer| {
-        if answer.status() == http::StatusCode::CONTINUE
-            && let Some(open) = open.lock().ok().and_then(|mut open| open.take())
-        {
-            let _ = open.send(());
-        }
+/// Listens for what the server says before it answers. A body that waits to be asked for goes when it is: reading it is what
+/// asks the client for it.
+pub(super) fn listen(request: &mut Request<OutBody>, expects: bool, asides: Option<&Arc<Asides>>) -> Asking {
+    let asking = Asking::default();
+    let Some(asides) = asides.cloned() else { return asking };
+    if expects {
+        let (open, opened) = oneshot::channel();
+        *asking.lock() = Some(open);
+        request.body_mut().gate = Some(Box::pin(wanted(opened)));
+    }
+    // RFC 9110, section 15.2: none for clients of HTTP/1.0.
+    let is_heard = request.version() == http::Version::HTTP_11;
+    let open = asking.clone();
+    hyper::ext::on_informational(request, move |answer| match answer.status() {
+        StatusCode::CONTINUE => open.say(Wanted::Yes),
+        _ if is_heard => asides.say(answer.status(), answer.headers()),
+        _ => {}
     });
-    request.body_mut().gate = Some(Box::pin(async move {
-        let _ = tokio::time::timeout(SILENT, opened).await;
-    }));
+    asking
+}
+
+async fn wanted(mut opened: oneshot::Receiver<Wanted>) -> bool {
+    match tokio::time::timeout(SILENT, &mut opened).await {
+        Ok(Ok(Wanted::Answered(over))) => over.await.is_ok(),
+        Ok(Ok(Wanted::Yes)) | Err(_) => true,
+        Ok(Err(_)) => false,
+    }
+}
+
+impl Asking {
+    /// The answer is there. If the body still waits, the client will not send it, and what it sends next could be taken for it:
+    /// the connection is good for nothing more when the answer is over, which is when what is returned is dropped.
+    pub(super) fn answered(&self) -> Option<oneshot::Sender<()>> {
+        let open = self.lock().take()?;
+        let (over, wait) = oneshot::channel();
+        open.send(Wanted::Answered(wait)).is_ok().then_some(over)
+    }
+
+    fn say(&self, wanted: Wanted) {
+        if let Some(open) = self.lock().take() {
+            let _ = open.send(wanted);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<oneshot::Sender<Wanted>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Body for OutBody {
@@ -140,39 +234,27 @@ impl Body for OutBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if let Some(gate) = &mut self.gate {
-            std::task::ready!(gate.as_mut().poll(cx));
+            let wanted = std::task::ready!(gate.as_mut().poll(cx));
             self.gate = None;
+            if !wanted {
+                return Poll::Ready(Some(Err(BodyError::Unwanted)));
+            }
         }
         match std::task::ready!(self.inner.poll_frame(cx)) {
-            Some(Ok(frame)) => {
-                if let Some(piece) = frame.data_ref().cloned()
-                    && let Err(reason) = self.pass(&piece)
-                {
-                    return self.stop(reason);
-                }
-                if let Some(trailers) = frame.trailers_ref()
-                    && let Err(reason) = self.pass_trailers(&trailers.clone())
-                {
-                    return self.stop(reason);
-                }
-                Poll::Ready(Some(Ok(frame)))
-            }
+            Some(Ok(frame)) => match self.pass(&frame).and_then(|()| self.end_if_over()) {
+                Ok(()) => Poll::Ready(Some(Ok(frame))),
+                Err(reason) => self.stop(reason),
+            },
             Some(Err(error)) => Poll::Ready(Some(Err(error.into()))),
-            None => match self.scan.as_mut().map_or(Ok(()), |scan| scan.end()) {
-                Ok(()) => {
-                    self.exchange.end_of(Side::Request);
-                    Poll::Ready(None)
-                }
+            None => match self.end() {
+                Ok(()) => Poll::Ready(None),
                 Err(reason) => self.stop(reason),
             },
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.inner {
-            Source::Client(body) => body.is_end_stream(),
-            Source::Here(body) => body.is_none(),
-        }
+        self.inner.is_over()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -184,8 +266,13 @@ impl Body for OutBody {
 }
 
 impl AnswerBody {
-    pub(super) fn new(inner: Incoming, exchange: Arc<Exchange>) -> Self {
-        Self { inner, exchange }
+    pub(super) fn new(
+        inner: Incoming,
+        first: Option<First>,
+        exchange: Arc<Exchange>,
+        unwanted: Option<oneshot::Sender<()>>,
+    ) -> Self {
+        Self { inner, first, exchange, _unwanted: unwanted }
     }
 }
 
@@ -197,11 +284,17 @@ impl Body for AnswerBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let frame = std::task::ready!(Pin::new(&mut self.inner).poll_frame(cx));
+        let frame = match self.first.take() {
+            Some(first) => first,
+            None => std::task::ready!(Pin::new(&mut self.inner).poll_frame(cx)),
+        };
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(piece) = frame.data_ref() {
                     self.exchange.piece(Side::Response, piece);
+                }
+                if self.inner.is_end_stream() {
+                    self.exchange.end_of(Side::Response);
                 }
             }
             Some(Err(_)) => {}
@@ -211,10 +304,21 @@ impl Body for AnswerBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.first.is_none() && self.inner.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        let (rest, first) = (self.inner.size_hint(), self.first.as_ref().map_or(0, length));
+        let mut whole = SizeHint::new();
+        whole.set_lower(rest.lower().saturating_add(first));
+        if let Some(upper) = rest.upper() {
+            whole.set_upper(upper.saturating_add(first));
+        }
+        whole
     }
+}
+
+fn length(first: &First) -> u64 {
+    let frame = first.as_ref().and_then(|frame| frame.as_ref().ok());
+    frame.and_then(Frame::data_ref).map_or(0, |piece| piece.len() as u64)
 }

@@ -12,11 +12,11 @@ use redoma_audit::event::{self, Message};
 use redoma_audit::{Digest, Event, Text};
 
 use super::Scope;
-use crate::{Flow, Reason};
+use crate::Reason;
 
 /// Written when the last that has to do with it is gone, and once before if it takes long.
 pub(crate) struct Exchange {
-    flow: Arc<Flow>,
+    scope: Arc<Scope>,
     begun: Instant,
     state: Mutex<State>,
 }
@@ -61,18 +61,13 @@ const SECRET_HEADERS: [HeaderName; 4] =
 const SECRET_WORDS: [&str; 7] = ["token", "secret", "api-key", "apikey", "password", "session", "credential"];
 
 impl Exchange {
-    pub(super) fn begin(scope: &Scope, number: u64, parts: &Parts) -> Arc<Self> {
-        let target = scope.flow.target();
+    pub(super) fn begin(scope: &Arc<Scope>, number: u64, parts: &Parts) -> Arc<Self> {
         let scheme = if scope.secure { "https" } else { "http" };
         let path = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-        let usual = if scope.secure { 443 } else { 80 };
-        let url = match target.port == usual {
-            true => format!("{scheme}://{}{path}", target.host_in_url()),
-            false => format!("{scheme}://{target}{path}"),
-        };
+        let url = format!("{scheme}://{}{path}", scope.authority);
         let started_us = jiff::Timestamp::now().as_microsecond().try_into().unwrap_or(0);
         Arc::new(Self {
-            flow: Arc::clone(&scope.flow),
+            scope: Arc::clone(scope),
             begun: Instant::now(),
             state: Mutex::new(State {
                 event: event::Exchange {
@@ -121,7 +116,7 @@ impl Exchange {
         }
         drop(state);
         if reason != Reason::UpstreamFailed {
-            self.flow.blocked(reason);
+            self.scope.flow.blocked(reason);
         }
     }
 
@@ -151,7 +146,7 @@ impl Exchange {
 
     fn announce(&self, state: &mut State) {
         state.announced = true;
-        self.flow.sink().tell(Event::Exchange(state.event.clone()));
+        self.scope.flow.sink().tell(Event::Exchange(state.event.clone()));
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -161,14 +156,22 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let finished = micros(self.begun);
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        state.event.finished_us = Some(finished);
-        state.request.note(&mut state.event.request);
-        if let Some(response) = &mut state.event.response {
-            state.response.note(response);
+        if std::thread::panicking() {
+            self.refused(Reason::Internal);
         }
-        self.flow.sink().tell(Event::Exchange(state.event.clone()));
+        let finished = micros(self.begun);
+        let State { event, request, response, .. } =
+            self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        event.finished_us = Some(finished);
+        request.note(&mut event.request);
+        if let Some(answer) = &mut event.response {
+            response.note(answer);
+        }
+        // What is large moves.
+        let (request, response) = (std::mem::take(&mut event.request), event.response.take());
+        let mut event = event.clone();
+        (event.request, event.response) = (request, response);
+        self.scope.record(Event::Exchange(event));
     }
 }
 
@@ -204,7 +207,7 @@ impl Part {
     /// The hash is of the whole or not at all.
     fn note(&self, message: &mut Message) {
         message.bytes = self.bytes;
-        if self.bytes > 0 {
+        if self.bytes > 0 && self.over {
             message.digest = self.hasher.as_ref().map(|hasher| Digest::from(hasher.finalize()));
         }
         if !self.start.is_empty() {

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::request::Parts;
-use http::{Method, Response, Uri};
+use http::{Method, Response, StatusCode, Uri};
 use redoma_policy::{Authority, RequestProblem};
 
 use super::exchange::Exchange;
-use super::{Scope, Version};
+use super::{LONGEST_HEAD, Scope, Version};
 use crate::refuse::Refusal;
 use crate::{Reason, Target};
 
@@ -31,15 +31,32 @@ const HOP_BY_HOP: [&str; 6] = [
     "http2-settings",
 ];
 
-/// Judges a request and makes it fit to be passed on; with what counts its body, where that is limited.
-pub(super) fn judge(scope: &Scope, parts: &mut Parts, exchange: &Exchange) -> Result<Option<Meter>, Refusal> {
+/// Judges a request; with what counts its body, where that is limited.
+pub(super) fn judge(scope: &Scope, parts: &mut Parts) -> Result<Option<Meter>, Refusal> {
+    let size = size(parts);
+    if size > LONGEST_HEAD {
+        let because = format!("its head is longer than {} KiB", LONGEST_HEAD >> 10);
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Err(Refusal::new(Reason::Malformed, because).with_status(status));
+    }
     framing(parts, scope.version)?;
     host(scope, parts)?;
-    let meter = rule(scope, parts)?;
+    rule(scope, parts, size as u64)
+}
+
+/// Makes it fit to be passed on.
+pub(super) fn finish(scope: &Scope, parts: &mut Parts, exchange: &Exchange) -> Result<(), Refusal> {
     let credentials = scope.gateway.guard.head(&scope.flow, parts)?;
     exchange.carries(&credentials);
     clean(&mut parts.headers);
-    Ok(meter)
+    Ok(())
+}
+
+/// About as many bytes as the head has on the wire.
+fn size(parts: &Parts) -> usize {
+    let line = parts.method.as_str().len() + parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
+    let field = |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + 4;
+    line + parts.headers.iter().map(field).sum::<usize>()
 }
 
 /// HTTP/1 says in several ways where a message ends; servers differ where they contradict each other (RFC 9112, section 6.3).
@@ -64,7 +81,9 @@ fn framing(parts: &Parts, version: Version) -> Result<(), Refusal> {
 fn host(scope: &Scope, parts: &mut Parts) -> Result<(), Refusal> {
     let target = scope.flow.target();
     let hosts: Vec<_> = parts.headers.get_all(header::HOST).iter().collect();
-    let means = |authority: &[u8]| means(authority, target, scope.secure);
+    // As clients write it.
+    let is_usual = |authority: &[u8]| authority == scope.authority.as_bytes();
+    let means = |authority: &[u8]| is_usual(authority) || means(authority, target, scope.secure);
     let in_uri = parts.uri.authority().map(|authority| means(authority.as_str().as_bytes()));
     let in_header = match hosts.as_slice() {
         [] => None,
@@ -96,7 +115,7 @@ fn means(authority: &[u8], target: &Target, secure: bool) -> bool {
 }
 
 /// What the rules say of the request, and what it may send.
-fn rule(scope: &Scope, parts: &Parts) -> Result<Option<Meter>, Refusal> {
+fn rule(scope: &Scope, parts: &Parts, head: u64) -> Result<Option<Meter>, Refusal> {
     let (gateway, target) = (&scope.gateway, scope.flow.target());
     let connection = gateway.policy.connection(&target.host, target.port, gateway.tier);
     let path = parts.uri.path_and_query().map_or(parts.uri.path(), http::uri::PathAndQuery::as_str);
@@ -117,10 +136,13 @@ fn rule(scope: &Scope, parts: &Parts) -> Result<Option<Meter>, Refusal> {
     }
     gateway.budgets.count_one(rule)?;
     let session = rule.max_upload_session.map(|limit| (gateway.budgets.sent_by(rule), limit.0));
-    let meter = Meter { left: rule.max_upload.map(|limit| limit.0), session };
+    let mut meter = Meter { left: rule.max_upload.map(|limit| limit.0), session };
     let announced =
         parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    meter.could_send(announced.unwrap_or(0)).map_err(|reason| Refusal::new(reason, reason.in_words()))?;
+    let too_much = |reason: Reason| Refusal::new(reason, reason.in_words());
+    meter.could_send(announced.unwrap_or(0)).map_err(too_much)?;
+    // Heads carry data as well: many small requests are no way around.
+    meter.count_head(head).map_err(too_much)?;
     Ok(meter.limits().then_some(meter))
 }
 
@@ -153,6 +175,10 @@ fn clean(headers: &mut HeaderMap) {
 /// The same for an answer.
 pub(super) fn clean_answer<B>(answer: &mut Response<B>, scope: &Scope) {
     clean(answer.headers_mut());
+    // Of the two, the client is to hear the one that we went by (RFC 9112, section 6.3).
+    if answer.headers().contains_key(header::TRANSFER_ENCODING) {
+        answer.headers_mut().remove(header::CONTENT_LENGTH);
+    }
     if scope.version == Version::Two {
         answer.headers_mut().remove(header::CONNECTION);
     } else if scope.one_request {
@@ -180,6 +206,11 @@ impl Meter {
         if let Some(left) = &mut self.left {
             *left = left.checked_sub(bytes).ok_or(Reason::Budget)?;
         }
+        self.count_head(bytes)
+    }
+
+    /// Counts what only the session's limit is about.
+    fn count_head(&mut self, bytes: u64) -> Result<(), Reason> {
         match &self.session {
             Some((sent, limit))
                 if sent.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > *limit =>

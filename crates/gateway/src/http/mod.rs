@@ -4,35 +4,34 @@
 //! anything that it would not wait for without us, and what ends on one side ends on the other.
 
 mod body;
+mod client;
 mod exchange;
 mod judge;
+mod pair;
+mod serve;
+#[cfg(test)]
+mod tests;
 mod upgrade;
 
-use std::convert::Infallible;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use http::request::Parts;
-use http::{HeaderValue, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use hyper::server::conn::http1::{self, UpgradeableConnection};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use redoma_audit::Event;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 pub(crate) use body::AnswerBody;
-use body::{OutBody, Source};
-use exchange::Exchange;
-use upgrade::Upgrading;
+use body::OutBody;
+use client::ClientSide;
+pub(crate) use client::Lingering;
 
-use crate::refuse::{Answer, Refusal};
-use crate::secrets::BodyHash;
-use crate::{Flow, Gateway, Reason};
+use crate::{Flow, Gateway};
 
 /// Which HTTP both sides speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +51,13 @@ pub(crate) struct Scope {
     pub(crate) secure: bool,
     /// Whether the client may mean other hosts with its next requests (a proxy's client).
     pub(crate) one_request: bool,
+    /// The host as URLs have it, with the port where it is not the usual one.
+    authority: String,
     ends: Ends,
+    /// What is to be told once the client has its bytes.
+    records: Mutex<Vec<Event>>,
+    /// Held by everything that is being answered.
+    answering: Arc<()>,
 }
 
 /// How a bridge comes to its end.
@@ -64,10 +69,10 @@ struct Ends {
     tunnel: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// How the client has time to send a request's head (an idle connection is no head).
-const HEAD_TIME: Duration = Duration::from_secs(60);
-/// As servers have it; longer heads are refused with 431.
-const LONGEST_HEAD: usize = 256 << 10;
+/// Longer heads are refused with words; servers take no longer ones either.
+const LONGEST_HEAD: usize = 128 << 10;
+/// As far as heads are read at all.
+const LONGEST_PARSED: usize = 2 * LONGEST_HEAD;
 /// For HTTP/2, where memory is what counts.
 const LARGEST_HEADERS: u32 = 256 << 10;
 
@@ -90,37 +95,46 @@ where
 {
     let upstream = hyper::client::conn::http1::Builder::new()
         .preserve_header_case(true)
-        .max_headers(1024)
+        .max_headers(MOST_HEADERS)
+        .max_buf_size(LONGEST_PARSED)
         .handshake::<_, OutBody>(TokioIo::new(server))
         .await;
     let Ok((sender, upstream)) = upstream else { return };
     let sender = Arc::new(tokio::sync::Mutex::new(sender));
     let scope = Arc::new(scope);
-    let numbers = Arc::new(AtomicU64::new(0));
+    let numbers = AtomicU64::new(0);
+    let (client, asides) = ClientSide::new(client, Arc::clone(&scope));
     let serving = Arc::clone(&scope);
     let service = service_fn(move |request| {
-        let (scope, sender) = (Arc::clone(&serving), Arc::clone(&sender));
+        let (scope, sender, asides) = (Arc::clone(&serving), Arc::clone(&sender), Arc::clone(&asides));
         let number = numbers.fetch_add(1, Ordering::Relaxed);
+        asides.begin();
+        let speaking = Arc::clone(&scope.answering);
         async move {
+            let _speaking = speaking;
             let handle = async |request| {
                 let mut sender = sender.lock().await;
                 sender.ready().await?;
                 sender.send_request(request).await
             };
-            Ok::<_, Infallible>(serve(&scope, number, request, handle).await)
+            serve::serve(&scope, number, request, Some(&asides), handle).await
         }
     });
     let downstream = http1::Builder::new()
         .preserve_header_case(true)
-        .half_close(true)
-        .max_headers(1024)
-        .max_buf_size(LONGEST_HEAD)
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
+        // A client of TLS that says its last is gone; one without may still listen.
+        .half_close(!scope.secure)
+        .max_headers(MOST_HEADERS)
+        .max_buf_size(LONGEST_PARSED)
+        // See `ClientSide`.
+        .header_read_timeout(None)
         .serve_connection(TokioIo::new(client), service)
         .with_upgrades();
     join(downstream, upstream.with_upgrades(), &scope, UpgradeableConnection::graceful_shutdown).await;
 }
+
+/// More than any server takes.
+const MOST_HEADERS: usize = 1024;
 
 async fn bridge_two<C, S>(client: C, server: S, scope: Scope)
 where
@@ -135,7 +149,7 @@ where
         .await;
     let Ok((sender, upstream)) = upstream else { return };
     let scope = Arc::new(scope);
-    let numbers = Arc::new(AtomicU64::new(0));
+    let numbers = AtomicU64::new(0);
     let serving = Arc::clone(&scope);
     let service = service_fn(move |request| {
         let (scope, mut sender) = (Arc::clone(&serving), sender.clone());
@@ -145,7 +159,7 @@ where
                 sender.ready().await?;
                 sender.send_request(request).await
             };
-            Ok::<_, Infallible>(serve(&scope, number, request, handle).await)
+            serve::serve(&scope, number, request, None, handle).await
         }
     });
     let downstream = http2::Builder::new(TokioExecutor::new())
@@ -156,117 +170,80 @@ where
     join(downstream, upstream, &scope, http2::Connection::graceful_shutdown).await;
 }
 
-/// Drives both connections. When the server's is over, or something was refused, the client's ends after what it is in the
-/// middle of.
-async fn join<D, U>(downstream: D, upstream: U, scope: &Scope, end: impl FnOnce(Pin<&mut D>))
-where
-    D: Future,
-    U: Future + Send + 'static,
-    U::Output: Send,
-{
-    let mut upstream = tokio::spawn(upstream);
-    let mut downstream = std::pin::pin!(downstream);
-    tokio::select! {
-        _ = &mut downstream => {}
-        () = async { tokio::select! { _ = &mut upstream => {}, () = scope.ends.refused.notified() => {} } } => {
-            end(downstream.as_mut());
-            let _ = downstream.await;
+/// Drives both connections, in one task: what one hands to the other wakes no other thread. When the server's is over, or
+/// something was refused, the client's ends after what it is in the middle of.
+async fn join<D: Future, U: Future>(
+    downstream: D,
+    upstream: U,
+    scope: &Scope,
+    end: impl FnOnce(Pin<&mut D>),
+) {
+    let mut refused = pin!(scope.ends.refused.notified());
+    let mut end = Some(end);
+    pair::both(pin!(upstream), pin!(downstream), |cx, over, downstream| {
+        scope.tell();
+        let ends = end.is_some() && (over || refused.as_mut().poll(cx).is_ready());
+        if ends && let Some(end) = end.take() {
+            end(downstream);
         }
-    }
+        ends
+    })
+    .await;
     let tunnel = scope.ends.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(tunnel) = tunnel {
         let _ = tunnel.await;
     }
-    // Nobody waits for an answer any more.
-    upstream.abort();
 }
 
 impl Scope {
-    pub(crate) fn new(gateway: Arc<Gateway>, flow: Arc<Flow>, version: Version) -> Self {
-        Self { gateway, flow, version, secure: false, one_request: false, ends: Ends::default() }
+    pub(crate) fn new(gateway: Arc<Gateway>, flow: Arc<Flow>, version: Version, secure: bool) -> Self {
+        let target = flow.target();
+        let usual = if secure { 443 } else { 80 };
+        let authority = match target.port == usual {
+            true => target.host_in_url(),
+            false => target.to_string(),
+        };
+        Self {
+            gateway,
+            flow,
+            version,
+            secure,
+            one_request: false,
+            authority,
+            ends: Ends::default(),
+            records: Mutex::default(),
+            answering: Arc::default(),
+        }
     }
 
     /// What goes on after the connection has changed its protocol.
     fn tunnel(&self, tunnel: impl Future<Output = ()> + Send + 'static) {
         *self.ends.tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some(tokio::spawn(tunnel));
     }
-}
 
-/// One request from its head to the answer's head; the bodies follow by themselves.
-async fn serve(
-    scope: &Arc<Scope>,
-    number: u64,
-    request: Request<Incoming>,
-    send: impl AsyncFnOnce(Request<OutBody>) -> hyper::Result<Response<Incoming>>,
-) -> Response<Answer> {
-    let (mut parts, body) = request.into_parts();
-    let exchange = Exchange::begin(scope, number, &parts);
-    let upgrading = Upgrading::asked(&parts);
-    let body = match take_in(scope, &mut parts, body).await {
-        Ok(body) => body,
-        Err(refusal) => return refused(scope, &exchange, &refusal),
-    };
-    let meter = match judge::judge(scope, &mut parts, &exchange) {
-        Ok(meter) => meter,
-        Err(refusal) => return refused(scope, &exchange, &refusal),
-    };
-    let upgrading = Upgrading::of(&mut parts, upgrading);
-    let expects = parts.headers.contains_key(header::EXPECT);
-    let scan = scope.gateway.guard.body(&scope.flow, &parts);
-    let mut request = Request::from_parts(parts, OutBody::new(body, Arc::clone(&exchange), meter, scan));
-    if expects {
-        body::wait_for_continue(&mut request);
-    }
-    match send(request).await {
-        Ok(answer) => pass_on(scope, exchange, upgrading, answer),
-        Err(error) => match exchange.stopped() {
-            Some(reason) => refused(scope, &exchange, &Refusal::new(reason, reason.in_words())),
-            None => {
-                let because = format!("the server broke off: {error}");
-                refused(scope, &exchange, &Refusal::new(Reason::UpstreamFailed, because))
-            }
-        },
-    }
-}
-
-/// The body as it comes, or as a whole where the head cannot go on without it.
-async fn take_in(scope: &Scope, parts: &mut Parts, body: Incoming) -> Result<Source, Refusal> {
-    if !scope.gateway.guard.needs_body(&scope.flow, parts) {
-        return Ok(Source::Client(body));
-    }
-    let body = body::whole(body).await?;
-    parts.extensions.insert(BodyHash::of(&body));
-    Ok(Source::Here(Some(body).filter(|body| !body.is_empty())))
-}
-
-fn pass_on(
-    scope: &Scope,
-    exchange: Arc<Exchange>,
-    upgrading: Option<Upgrading>,
-    mut answer: Response<Incoming>,
-) -> Response<Answer> {
-    exchange.answered(&answer);
-    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        judge::clean_answer(&mut answer, scope);
-        return answer.map(|body| Answer::Passed(AnswerBody::new(body, exchange)));
-    }
-    match upgrading {
-        Some(upgrading) => upgrading.join(&mut answer, &exchange, scope),
-        None => {
-            let because = "the server changed the protocol without being asked";
-            refused(scope, &exchange, &Refusal::new(Reason::UpstreamFailed, because))
+    /// Tells it when what is at hand is done. In HTTP/2 each request has a task of its own, that holds up nobody.
+    fn record(&self, event: Event) {
+        match self.version {
+            Version::One => self.records().push(event),
+            Version::Two => self.flow.sink().tell(event),
         }
     }
+
+    fn tell(&self) {
+        // Telling may take its time.
+        let records = std::mem::take(&mut *self.records());
+        for event in records {
+            self.flow.sink().tell(event);
+        }
+    }
+
+    fn records(&self) -> std::sync::MutexGuard<'_, Vec<Event>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// The client hears it, and is to connect anew for what it wants next.
-fn refused(scope: &Scope, exchange: &Exchange, refusal: &Refusal) -> Response<Answer> {
-    exchange.refused(refusal.reason);
-    let mut answer = refusal.answer(&scope.flow);
-    exchange.answered(&answer);
-    if scope.version == Version::One {
-        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+impl Drop for Scope {
+    fn drop(&mut self) {
+        self.tell();
     }
-    scope.ends.refused.notify_one();
-    answer
 }

@@ -1,6 +1,9 @@
 //! WebSocket (RFC 6455): after the server agrees, bytes pass both ways as they come.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use http::header::{self, HeaderValue};
 use http::request::Parts;
@@ -8,15 +11,28 @@ use http::{Method, Response};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Scope;
 use super::exchange::Exchange;
+use super::judge::Meter;
+use crate::Reason;
 use crate::guard::Framing;
-use crate::refuse::Answer;
+use crate::refuse::{Answer, Said};
 use crate::scan::Watched;
 
-/// A client that wants to change the protocol.
-pub(super) struct Upgrading(OnUpgrade);
+/// A client that wants to change the protocol, and what it may send then.
+pub(super) struct Upgrading {
+    client: OnUpgrade,
+    meter: Option<Meter>,
+}
+
+/// What comes from the client, counted.
+struct Counted<C> {
+    client: C,
+    meter: Option<Meter>,
+    exchange: Arc<Exchange>,
+}
 
 const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
@@ -40,7 +56,12 @@ impl Upgrading {
         parts.headers.insert(header::UPGRADE, WEBSOCKET);
         // The only extensions there are compress: what is said could not be looked at.
         parts.headers.remove(header::SEC_WEBSOCKET_EXTENSIONS);
-        Some(Self(client))
+        Some(Self { client, meter: None })
+    }
+
+    /// What the client says then is limited as a body is.
+    pub(super) fn counted(self, meter: Option<Meter>) -> Self {
+        Self { meter, ..self }
     }
 
     /// The server agreed.
@@ -53,20 +74,49 @@ impl Upgrading {
         let server = hyper::upgrade::on(&mut *answer);
         exchange.goes_on();
         scope.flow.set_protocol("websocket");
-        let exchange = Arc::clone(exchange);
-        let flow = Arc::clone(&scope.flow);
+        let (exchange, meter, flow) = (Arc::clone(exchange), self.meter, Arc::clone(&scope.flow));
         let scan = scope.gateway.guard.connection(&flow, Framing::WebSocket);
         scope.tunnel(async move {
-            let (Ok(client), Ok(server)) = tokio::join!(self.0, server) else { return };
-            let (client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-            let mut client = Watched::new(client, scan, flow);
-            let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+            let (Ok(client), Ok(server)) = tokio::join!(self.client, server) else { return };
             // Its record is written when it is over.
-            drop(exchange);
+            let client = Watched::new(TokioIo::new(client), scan, flow);
+            let mut client = Counted { client, meter, exchange };
+            let _ = tokio::io::copy_bidirectional(&mut client, &mut TokioIo::new(server)).await;
         });
-        let mut response = Response::new(Answer::Text(None));
+        let mut response = Response::new(Answer::new(Said::Text(None), Arc::clone(&scope.answering)));
         *response.status_mut() = answer.status();
-        *response.headers_mut() = answer.headers().clone();
+        *response.headers_mut() = std::mem::take(answer.headers_mut());
         response
+    }
+}
+
+impl<C: AsyncRead + Unpin> AsyncRead for Counted<C> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.client).poll_read(cx, buf))?;
+        let length = buf.filled().len() - before;
+        let counted = self.meter.as_mut().map_or(Ok(()), |meter| meter.count(length as u64));
+        Poll::Ready(counted.map_err(|reason: Reason| {
+            self.exchange.refused(reason);
+            io::ErrorKind::QuotaExceeded.into()
+        }))
+    }
+}
+
+impl<C: AsyncWrite + Unpin> AsyncWrite for Counted<C> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.client).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.client).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.client).poll_shutdown(cx)
     }
 }

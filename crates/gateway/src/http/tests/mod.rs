@@ -1,0 +1,7 @@
+//! Clients and servers that are made of bytes, on both sides of a bridge.
+
+mod answers;
+mod cut;
+mod heads;
+mod two;
+mod world;
