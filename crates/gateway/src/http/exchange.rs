@@ -22,11 +22,18 @@ pub(crate) struct Exchange {
 }
 
 struct State {
-    event: event::Exchange,
-    request: Part,
-    response: Part,
+    record: Record,
     refused: Option<Reason>,
     announced: bool,
+}
+
+/// What happened, as it came. It is made fit for the log when it is told, which nobody waits for.
+pub(super) struct Record {
+    event: event::Exchange,
+    asked: HeaderMap,
+    answered: HeaderMap,
+    request: Part,
+    response: Part,
 }
 
 /// Whose body.
@@ -70,23 +77,27 @@ impl Exchange {
             scope: Arc::clone(scope),
             begun: Instant::now(),
             state: Mutex::new(State {
-                event: event::Exchange {
-                    flow: scope.flow.number(),
-                    number,
-                    started_us,
-                    answered_us: None,
-                    finished_us: None,
-                    version: Text::from(format!("{:?}", parts.version).trim_end_matches(".0")),
-                    method: Text::from(parts.method.as_str()),
-                    url: Text::from(url.as_str()),
-                    request: Message { headers: headers(&parts.headers), ..Message::default() },
-                    status: None,
-                    response: None,
-                    refused: None,
-                    credentials: Vec::new(),
+                record: Record {
+                    event: event::Exchange {
+                        flow: scope.flow.number(),
+                        number,
+                        started_us,
+                        answered_us: None,
+                        finished_us: None,
+                        version: Text::from(format!("{:?}", parts.version).trim_end_matches(".0")),
+                        method: Text::from(parts.method.as_str()),
+                        url: Text::from(url.as_str()),
+                        request: Message::default(),
+                        status: None,
+                        response: None,
+                        refused: None,
+                        credentials: Vec::new(),
+                    },
+                    asked: parts.headers.clone(),
+                    answered: HeaderMap::new(),
+                    request: Part::of(&parts.headers),
+                    response: Part::default(),
                 },
-                request: Part::of(&parts.headers),
-                response: Part::default(),
                 refused: None,
                 announced: false,
             }),
@@ -95,16 +106,17 @@ impl Exchange {
 
     /// Credentials that were put in.
     pub(super) fn carries(&self, names: &[String]) {
-        self.state().event.credentials = names.iter().map(|name| Text::from(name.as_str())).collect();
+        self.state().record.event.credentials = names.iter().map(|name| Text::from(name.as_str())).collect();
     }
 
     /// The answer's head is there.
     pub(super) fn answered<B>(&self, answer: &Response<B>) {
         let mut state = self.state();
-        state.event.answered_us = Some(micros(self.begun));
-        state.event.status = Some(answer.status().as_u16());
-        state.event.response = Some(Message { headers: headers(answer.headers()), ..Message::default() });
-        state.response = Part::of(answer.headers());
+        state.record.event.answered_us = Some(micros(self.begun));
+        state.record.event.status = Some(answer.status().as_u16());
+        state.record.event.response = Some(Message::default());
+        state.record.answered = answer.headers().clone();
+        state.record.response = Part::of(answer.headers());
     }
 
     /// It was not let through, or not to its end. That is what the flow ends with.
@@ -112,7 +124,7 @@ impl Exchange {
         let mut state = self.state();
         if state.refused.is_none() {
             state.refused = Some(reason);
-            state.event.refused = Some(Text::from(reason.name()));
+            state.record.event.refused = Some(Text::from(reason.name()));
         }
         drop(state);
         if reason != Reason::UpstreamFailed {
@@ -146,7 +158,8 @@ impl Exchange {
 
     fn announce(&self, state: &mut State) {
         state.announced = true;
-        self.scope.flow.sink().tell(Event::Exchange(state.event.clone()));
+        let event = state.record.so_far();
+        self.scope.flow.sink().tell(Event::Exchange(event));
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -160,26 +173,46 @@ impl Drop for Exchange {
             self.refused(Reason::Internal);
         }
         let finished = micros(self.begun);
-        let State { event, request, response, .. } =
-            self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Record { event, asked, answered, request, response } =
+            &mut self.state.get_mut().unwrap_or_else(PoisonError::into_inner).record;
         event.finished_us = Some(finished);
-        request.note(&mut event.request);
+        self.scope.record(Record {
+            event: event.clone(),
+            asked: std::mem::take(asked),
+            answered: std::mem::take(answered),
+            request: std::mem::take(request),
+            response: std::mem::take(response),
+        });
+    }
+}
+
+impl Record {
+    /// As it is told while it goes on.
+    fn so_far(&self) -> event::Exchange {
+        let mut event = self.event.clone();
+        event.request.headers = headers(&self.asked);
         if let Some(answer) = &mut event.response {
-            response.note(answer);
+            answer.headers = headers(&self.answered);
         }
-        // What is large moves.
-        let (request, response) = (std::mem::take(&mut event.request), event.response.take());
-        let mut event = event.clone();
-        (event.request, event.response) = (request, response);
-        self.scope.record(Event::Exchange(event));
+        event
+    }
+
+    /// As it is told at the end.
+    pub(super) fn whole(&self) -> Event {
+        let mut event = self.so_far();
+        self.request.note(&mut event.request);
+        if let Some(answer) = &mut event.response {
+            self.response.note(answer);
+        }
+        Event::Exchange(event)
     }
 }
 
 impl State {
     fn part(&mut self, side: Side) -> &mut Part {
         match side {
-            Side::Request => &mut self.request,
-            Side::Response => &mut self.response,
+            Side::Request => &mut self.record.request,
+            Side::Response => &mut self.record.response,
         }
     }
 }

@@ -21,7 +21,6 @@ use hyper::server::conn::http1::{self, UpgradeableConnection};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use redoma_audit::Event;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -30,6 +29,7 @@ pub(crate) use body::AnswerBody;
 use body::OutBody;
 use client::ClientSide;
 pub(crate) use client::Lingering;
+use exchange::Record;
 
 use crate::{Flow, Gateway};
 
@@ -55,7 +55,7 @@ pub(crate) struct Scope {
     authority: String,
     ends: Ends,
     /// What is to be told once the client has its bytes.
-    records: Mutex<Vec<Event>>,
+    records: Mutex<Vec<Record>>,
     /// Held by everything that is being answered.
     answering: Arc<()>,
 }
@@ -222,22 +222,22 @@ impl Scope {
     }
 
     /// Tells it when what is at hand is done. In HTTP/2 each request has a task of its own, that holds up nobody.
-    fn record(&self, event: Event) {
+    fn record(&self, record: Record) {
         match self.version {
-            Version::One => self.records().push(event),
-            Version::Two => self.flow.sink().tell(event),
+            Version::One => self.records().push(record),
+            Version::Two => self.flow.sink().tell(record.whole()),
         }
     }
 
     fn tell(&self) {
         // Telling may take its time.
         let records = std::mem::take(&mut *self.records());
-        for event in records {
-            self.flow.sink().tell(event);
+        for record in records {
+            self.flow.sink().tell(record.whole());
         }
     }
 
-    fn records(&self) -> std::sync::MutexGuard<'_, Vec<Event>> {
+    fn records(&self) -> std::sync::MutexGuard<'_, Vec<Record>> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,5 +3,6 @@
 mod answers;
 mod cut;
 mod heads;
+mod large;
 mod two;
 mod world;
