@@ -50,14 +50,17 @@ fn examples(text: &str) -> impl Iterator<Item = &str> {
 fn unknown_words(redoma: &Path, example: &str) -> Result<Option<String>> {
     let words: Vec<&str> = example.split_whitespace().skip(1).take_while(|word| *word != "--").collect();
     let mut path: Vec<&str> = words.iter().take(1).copied().collect();
-    if words.first().is_some_and(|first| ["policy", "changes"].contains(first)) {
-        path.extend(words.get(1).filter(|word| !word.starts_with('-')));
-    }
-    let help = Command::new(redoma).args(&path).arg("--help").output().context("cannot start redoma")?;
-    if !help.status.success() {
+    let Some(mut help) = help(redoma, &path)? else {
         return Ok(Some(format!("there is no command `{}`", path.join(" "))));
+    };
+    // What has commands of its own is followed by one of them.
+    if let Some(next) = words.get(1).filter(|next| !next.starts_with('-') && help.contains("\nCommands:\n")) {
+        path.push(next);
+        match self::help(redoma, &path)? {
+            Some(inner) => help = inner,
+            None => return Ok(Some(format!("there is no command `{}`", path.join(" ")))),
+        }
     }
-    let help = String::from_utf8_lossy(&help.stdout);
     let known: BTreeSet<&str> = help.split(|c: char| c.is_whitespace() || ",=[".contains(c)).collect();
     let flags =
         words.iter().filter(|word| word.starts_with("--")).map(|word| word.split('=').next().unwrap_or(word));
@@ -65,6 +68,12 @@ fn unknown_words(redoma: &Path, example: &str) -> Result<Option<String>> {
         .into_iter()
         .find(|flag| !known.contains(flag))
         .map(|flag| format!("`{}` has no {flag}", path.join(" "))))
+}
+
+/// None if there is no such command.
+fn help(redoma: &Path, path: &[&str]) -> Result<Option<String>> {
+    let help = Command::new(redoma).args(path).arg("--help").output().context("cannot start redoma")?;
+    Ok(help.status.success().then(|| String::from_utf8_lossy(&help.stdout).into_owned()))
 }
 
 #[cfg(test)]
