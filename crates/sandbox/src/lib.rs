@@ -3,6 +3,7 @@
 mod ask;
 pub mod changes;
 pub mod decoy;
+pub mod driver;
 mod error;
 mod folder;
 mod gateway;
