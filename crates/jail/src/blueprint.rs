@@ -15,6 +15,12 @@ pub struct Blueprint {
     pub tier: Tier,
     /// Who the commands are.
     pub identity: Identity,
+    /// What commands of user 0 inside may do to its own; none where the commands are somebody else.
+    pub privileges: Privileges,
+    /// The machine's name inside; none is the host's.
+    pub hostname: Option<String>,
+    /// What the root folder is (full tier).
+    pub root: Root,
     /// The root file system in the order in which it is put together (full tier).
     pub layout: Vec<Piece>,
     /// What Landlock grants. In the full tier everything visible is readable, so only what can be written counts.
@@ -29,6 +35,38 @@ pub struct Blueprint {
     pub rlimits: Vec<(rustix::process::Resource, u64)>,
     /// What must fail before a command starts.
     pub canary: Canary,
+}
+
+/// What the root folder of a sandbox is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Root {
+    /// An empty folder in memory that nobody can write, with the layout on it.
+    #[default]
+    Private,
+    /// Layers, which commands can write as they like, with the layout on them.
+    Layered(Layers),
+}
+
+/// Folders laid over each other. See `overlayfs` in the kernel's documentation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layers {
+    /// What is seen, the topmost first. Nothing in them is changed.
+    pub lower: Vec<PathBuf>,
+    /// Where changes go.
+    pub upper: PathBuf,
+    /// A folder for the kernel's own use on the file system of `upper`.
+    pub work: PathBuf,
+}
+
+/// Which capabilities commands keep, over what belongs to the sandbox's own user namespace. See `capabilities(7)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Privileges {
+    /// None.
+    #[default]
+    None,
+    /// Those by which user 0 installs packages and starts services under other users: over owners and modes of files,
+    /// over user ids, signals, and ports below 1024. None over mounts, devices, the network or the kernel.
+    Root,
 }
 
 /// A path that Landlock lets commands use.
@@ -68,14 +106,21 @@ pub enum Piece {
         /// Whether it may be written.
         writable: bool,
     },
-    /// A folder of the host with changes kept aside. See `overlayfs` in the kernel's documentation.
-    Overlay {
-        /// Canonical path of the folder, outside and inside.
+    /// A folder or file of the host under another path.
+    Bind {
+        /// Canonical path outside.
+        from: PathBuf,
+        /// Path inside.
         at: PathBuf,
-        /// Where the changes go.
-        upper: PathBuf,
-        /// A folder for the kernel's own use on the file system of `upper`.
-        work: PathBuf,
+        /// Whether it may be written.
+        writable: bool,
+    },
+    /// Folders of the host with changes kept aside.
+    Overlay {
+        /// Path inside.
+        at: PathBuf,
+        /// Canonical paths of the folders.
+        layers: Layers,
     },
     /// A symbolic link.
     Link {
@@ -106,6 +151,7 @@ impl Piece {
         match self {
             Self::Private { at, .. }
             | Self::Host { at, .. }
+            | Self::Bind { at, .. }
             | Self::Overlay { at, .. }
             | Self::Link { at, .. }
             | Self::Pin { at, .. }

@@ -21,10 +21,14 @@ use crate::network::End;
 /// What the keeper asks of init.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
+    /// The ranges of users are mapped (full tier, where there are any).
+    Mapped,
     /// Start a command; the descriptors of its streams that are not the terminal come along, in order.
     Exec(ExecRequest),
-    /// Send a signal to the command's process group, or only to the command.
-    Signal { signal: i32, group: bool },
+    /// Send a signal to a command's process group, or only to the command.
+    Signal { command: u32, signal: i32, group: bool },
+    /// End a command and every process that it started, which it was started for ([`ExecRequest::held`]).
+    End { command: u32 },
     /// Stop everything inside but init, or let it go on.
     Freeze(bool),
 }
@@ -32,10 +36,27 @@ pub(crate) enum Request {
 /// A command to start.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ExecRequest {
+    /// What the keeper calls it from now on.
+    pub command: u32,
+    /// Whether all that it starts has to be found again, by [`Request::End`].
+    pub held: bool,
+    /// Who it is, where it is not who init is.
+    pub user: Option<Ids>,
     pub argv: Vec<Vec<u8>>,
     pub envp: Vec<Vec<u8>>,
     pub folder: PathBuf,
     pub terminal: Option<Terminal>,
+}
+
+/// Numbers of a user inside, of the group and of further groups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ids {
+    /// The user.
+    pub user: u32,
+    /// The group.
+    pub group: u32,
+    /// Further groups.
+    pub groups: Vec<u32>,
 }
 
 /// A terminal to make for the command, and which of standard input, output and error it is.
@@ -57,13 +78,15 @@ pub(crate) enum Report {
     /// A step failed: nothing runs.
     Failed(Failure),
     /// The command runs; the terminal's other end comes along if one was asked for.
-    Started { pid: i32 },
+    Started { command: u32, pid: i32 },
     /// The command did not start.
-    NotStarted(Failure),
+    NotStarted { command: u32, failure: Failure },
     /// The command was stopped by a signal.
-    Stopped,
+    Stopped { command: u32 },
     /// The command ended, as `waitpid(2)` tells.
-    Ended(Ending),
+    Ended { command: u32, ending: Ending },
+    /// Nothing but init is left.
+    Alone,
 }
 
 /// How a command ended.
@@ -82,9 +105,9 @@ pub struct Enforced {
     pub landlock_abi: u32,
 }
 
-/// One end of the socket.
+/// One end of a connected stream socket, for messages with descriptors.
 #[derive(Debug)]
-pub(crate) struct Channel(OwnedFd);
+pub struct Channel(OwnedFd);
 
 /// More than this is no message of ours. Arguments and environment are bounded by the kernel at about 2 MiB.
 const LIMIT: usize = 8 << 20;
@@ -103,8 +126,11 @@ impl Channel {
         redoma_sys::close_all_but(&[self.0.as_fd()])
     }
 
-    /// Sends one message.
-    pub(crate) fn send(&self, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    /// Sends one message, with at most sixteen descriptors.
+    ///
+    /// # Errors
+    /// What `sendmsg(2)` says; `EPIPE` when the other end is gone.
+    pub fn send(&self, message: &impl Serialize, descriptors: &[BorrowedFd<'_>]) -> Result<(), Errno> {
         let body = postcard::to_allocvec(message).map_err(|_| Errno::INVAL)?;
         let mut bytes = Vec::with_capacity(4 + body.len());
         bytes.extend(u32::try_from(body.len()).map_err(|_| Errno::MSGSIZE)?.to_le_bytes());
@@ -126,7 +152,10 @@ impl Channel {
     }
 
     /// Waits for one message; none when the other end is gone.
-    pub(crate) fn receive<T: DeserializeOwned>(&self) -> Result<Option<(T, Vec<OwnedFd>)>, Errno> {
+    ///
+    /// # Errors
+    /// `EMSGSIZE` and `EBADMSG` for what is no message.
+    pub fn receive<T: DeserializeOwned>(&self) -> Result<Option<(T, Vec<OwnedFd>)>, Errno> {
         let mut length = [0u8; 4];
         let Some(descriptors) = self.receive_head(&mut length)? else { return Ok(None) };
         let length = u32::from_le_bytes(length) as usize;

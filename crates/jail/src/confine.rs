@@ -12,7 +12,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use crate::blueprint::{Blueprint, Grant, Rights};
+use crate::blueprint::{Blueprint, Grant, Privileges, Rights};
 use crate::error::{Failure, InStep, Step};
 use crate::seccomp::Setting;
 use redoma_policy::Tier;
@@ -21,6 +21,7 @@ use redoma_policy::Tier;
 pub(crate) struct Confinement {
     landlock: RulesetCreated,
     filter: Vec<Instruction>,
+    kept: CapabilitySet,
 }
 
 impl Confinement {
@@ -28,7 +29,8 @@ impl Confinement {
     pub(crate) fn prepare(blueprint: &Blueprint) -> Result<Self, Failure> {
         let landlock = if blueprint.nested_userns { scopes_only() } else { ruleset(blueprint)? };
         let filter = crate::seccomp::filter(Setting::of(blueprint));
-        Ok(Self { landlock: landlock.map_err(|_| Failure::new(Step::Landlock, Errno::NOSYS))?, filter })
+        let landlock = landlock.map_err(|_| Failure::new(Step::Landlock, Errno::NOSYS))?;
+        Ok(Self { landlock, filter, kept: kept(blueprint.privileges) })
     }
 
     /// Puts the rules on this process and all that it will start. Nothing takes them off again.
@@ -46,7 +48,7 @@ impl Confinement {
 
     fn narrow(&self) -> Result<(), Failure> {
         rustix::thread::set_no_new_privs(true).step(Step::NoNewPrivileges)?;
-        drop_capabilities()?;
+        keep_capabilities(self.kept).step(Step::DropCapabilities)?;
         let landlock = self.landlock.try_clone().map_err(|_| Failure::new(Step::Landlock, Errno::MFILE))?;
         landlock.restrict_self().map_err(|_| Failure::new(Step::Landlock, Errno::PERM)).map(drop)
     }
@@ -64,13 +66,33 @@ pub(crate) fn set_rlimits(limits: &[(Resource, u64)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// All five sets. The bounding set goes first, while there still is the capability to do so. See capabilities(7).
+/// All of them, out of all five sets.
 pub(crate) fn drop_capabilities() -> Result<(), Failure> {
-    drop_all_sets().step(Step::DropCapabilities)
+    keep_capabilities(CapabilitySet::empty()).step(Step::DropCapabilities)
 }
 
-fn drop_all_sets() -> Result<(), Errno> {
-    for capability in CapabilitySet::all().iter() {
+/// What a package manager and a service's start script need, over files and users of this sandbox's own namespace.
+/// CAP_SETFCAP is left out: file capabilities would mean nothing under no_new_privs.
+fn kept(privileges: Privileges) -> CapabilitySet {
+    match privileges {
+        Privileges::None => CapabilitySet::empty(),
+        Privileges::Root => {
+            CapabilitySet::CHOWN
+                | CapabilitySet::DAC_OVERRIDE
+                | CapabilitySet::FOWNER
+                | CapabilitySet::FSETID
+                | CapabilitySet::KILL
+                | CapabilitySet::SETGID
+                | CapabilitySet::SETUID
+                | CapabilitySet::NET_BIND_SERVICE
+        }
+    }
+}
+
+/// All five sets. The bounding set goes first, while there still is the capability to do so. See capabilities(7). With
+/// no_new_privs on, a program that user 0 starts has at most what is kept here.
+fn keep_capabilities(kept: CapabilitySet) -> Result<(), Errno> {
+    for capability in CapabilitySet::all().difference(kept).iter() {
         match rustix::thread::remove_capability_from_bounding_set(capability) {
             // Unknown to an older kernel; or already without the right to: then there is none left to gain, since
             // no_new_privs is on.
@@ -79,11 +101,8 @@ fn drop_all_sets() -> Result<(), Errno> {
         }
     }
     rustix::thread::clear_ambient_capability_set()?;
-    let none = CapabilitySet::empty();
-    rustix::thread::set_capabilities(
-        None,
-        CapabilitySets { effective: none, permitted: none, inheritable: none },
-    )
+    let inheritable = CapabilitySet::empty();
+    rustix::thread::set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable })
 }
 
 // === Landlock ===

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use redoma_sys::{Errno, Namespaces, SignalFd};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus};
+use rustix::process::{DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 
 use crate::blueprint::Blueprint;
 use crate::channel::{Channel, Ending, Enforced, ExecRequest, Report, Request};
@@ -31,10 +31,16 @@ pub(crate) fn run(blueprint: &Blueprint, channel: Channel) -> ! {
     }
 }
 
-/// The command that runs.
+/// A command that runs.
 struct Running {
+    /// What the keeper calls it.
+    number: u32,
     child: Pid,
     command: Pid,
+    /// Whether its leader holds together what it starts.
+    held: bool,
+    /// Whether it is being ended.
+    ending: bool,
 }
 
 struct Init {
@@ -45,7 +51,7 @@ struct Init {
     supervisor: Option<Supervisor>,
     /// Where the keeper asks for connections to what listens inside (full tier).
     door: Option<Door>,
-    command: Option<Running>,
+    commands: Vec<Running>,
 }
 
 /// What stands when all steps are done.
@@ -54,7 +60,7 @@ struct Raised {
     confinement: Confinement,
     /// Where init is not confined itself (landlock tier).
     supervisor: Option<Supervisor>,
-    /// The user and the mount namespace (full tier).
+    /// The user and the mount namespace, and the root folder (full tier).
     namespaces: Vec<OwnedFd>,
     /// What is to be given to the gateway (full tier).
     network: Option<Network>,
@@ -78,7 +84,11 @@ const NOT_RAISED: i32 = 125;
 impl Init {
     fn raise(blueprint: &Blueprint, channel: Channel) -> Result<Self, i32> {
         // What the caller has open, such as folders of the host, must not be within reach of what starts here.
-        let raised = channel.close_all_others().step(Step::Guard).and_then(|()| Self::build(blueprint));
+        let raised = channel
+            .close_all_others()
+            .and_then(|()| wait_for_ranges(blueprint, &channel))
+            .step(Step::Guard)
+            .and_then(|()| Self::build(blueprint));
         match raised {
             Ok(Raised { children, confinement, supervisor, namespaces, network }) => {
                 let door =
@@ -93,7 +103,7 @@ impl Init {
                     confinement,
                     supervisor,
                     door,
-                    command: None,
+                    commands: Vec::new(),
                 })
             }
             Err(failure) => {
@@ -119,6 +129,9 @@ impl Init {
             rustix::process::umask(mask);
             // For the keeper: nobody can open them once init is closed to others.
             namespaces = own_namespaces().step(Step::EnterRoot)?;
+            if let Some(name) = &blueprint.hostname {
+                rustix::system::sethostname(name.as_bytes()).step(Step::NewRoot)?;
+            }
             // 4. The network: loopback, and the gateway behind it or nothing.
             network = network::raise(blueprint.wire.as_ref())?;
         }
@@ -182,10 +195,15 @@ impl Init {
     fn answer(&mut self) -> Result<(), Errno> {
         match self.channel.receive()?.ok_or(Errno::PIPE)? {
             (Request::Exec(request), descriptors) => self.start(&request, descriptors),
-            (Request::Signal { signal, group }, _) => {
-                self.signal(signal, group);
+            (Request::Signal { command, signal, group }, _) => {
+                self.signal(command, signal, group);
                 Ok(())
             }
+            (Request::End { command }, _) => {
+                self.end_command(command);
+                Ok(())
+            }
+            (Request::Mapped, _) => Ok(()),
             (Request::Freeze(frozen), _) => {
                 self.signal_all(if frozen { Signal::STOP } else { Signal::CONT });
                 Ok(())
@@ -201,16 +219,28 @@ impl Init {
                     // Not watched over, the command makes none of these calls.
                     supervisor.watch(listener)?;
                 }
-                self.command = Some(Running { child, command });
+                let (number, held) = (request.command, request.held);
+                self.commands.push(Running { number, child, command, held, ending: false });
                 let terminal: Vec<_> = terminal.iter().map(AsFd::as_fd).collect();
-                self.channel.send(&Report::Started { pid: command.as_raw_nonzero().get() }, &terminal)
+                let pid = command.as_raw_nonzero().get();
+                self.channel.send(&Report::Started { command: number, pid }, &terminal)
             }
-            Err(failure) => self.channel.send(&Report::NotStarted(failure), &[]),
+            Err(failure) => {
+                let report = Report::NotStarted { command: request.command, failure };
+                self.channel.send(&report, &[])?;
+                self.tell_if_alone()
+            }
         }
     }
 
-    fn signal(&self, signal: i32, group: bool) {
-        let (Some(running), Some(signal)) = (&self.command, Signal::from_named_raw(signal)) else { return };
+    fn running(&self, number: u32) -> Option<&Running> {
+        self.commands.iter().find(|running| running.number == number)
+    }
+
+    fn signal(&self, number: u32, signal: i32, group: bool) {
+        let (Some(running), Some(signal)) = (self.running(number), Signal::from_named_raw(signal)) else {
+            return;
+        };
         let _ = if group {
             rustix::process::kill_process_group(running.command, signal)
         } else {
@@ -220,6 +250,17 @@ impl Init {
         if signal == Signal::CONT && running.child != running.command {
             let _ = rustix::process::kill_process(running.child, signal);
         }
+    }
+
+    /// All that a held command started is below its leader, which inherits every orphan.
+    fn end_command(&mut self, number: u32) {
+        let Some(running) = self.commands.iter_mut().find(|running| running.number == number) else { return };
+        running.ending = true;
+        if running.held {
+            reap::end_below(running.child);
+        }
+        let _ = rustix::process::kill_process_group(running.command, Signal::KILL);
+        let _ = rustix::process::kill_process(running.child, Signal::KILL);
     }
 
     fn signal_all(&self, signal: Signal) {
@@ -232,24 +273,57 @@ impl Init {
 
     fn reap(&mut self) {
         let _ = self.children.next();
+        let mut reaped = false;
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG | WaitOptions::UNTRACED)
         {
-            if self.command.as_ref().is_some_and(|running| running.child == pid) {
-                self.report(status);
+            reaped = true;
+            if let Some(at) = self.commands.iter().position(|running| running.child == pid) {
+                self.report(at, status);
+            }
+        }
+        if reaped {
+            // A keeper that is gone shows at the next look at the channel.
+            let _ = self.tell_if_alone();
+        }
+    }
+
+    fn report(&mut self, at: usize, status: WaitStatus) {
+        let command = self.commands[at].number;
+        let report = if status.stopped() {
+            Report::Stopped { command }
+        } else {
+            let running = self.commands.swap_remove(at);
+            let killed = status.terminating_signal() == Some(Signal::KILL.as_raw());
+            if running.held && killed && !running.ending {
+                self.end_orphans();
+            }
+            let signaled = status.terminating_signal().map(Ending::Signaled);
+            let exited = || Ending::Exited(status.exit_status().unwrap_or(NOT_RAISED));
+            Report::Ended { command, ending: signaled.unwrap_or_else(exited) }
+        };
+        // A keeper that is gone shows at the next look at the channel.
+        let _ = self.channel.send(&report, &[]);
+    }
+
+    /// Somebody killed a leader, so that what it held would be init's and could not be told apart from what other
+    /// commands left. That is done for one reason: to outlive the time that was given.
+    fn end_orphans(&self) {
+        for child in reap::children_of(rustix::process::getpid()) {
+            if self.commands.iter().all(|running| running.child != child) {
+                reap::kill_tree(child);
             }
         }
     }
 
-    fn report(&mut self, status: WaitStatus) {
-        let report = if status.stopped() {
-            Report::Stopped
-        } else {
-            self.command = None;
-            let signaled = status.terminating_signal().map(Ending::Signaled);
-            Report::Ended(signaled.unwrap_or(Ending::Exited(status.exit_status().unwrap_or(NOT_RAISED))))
-        };
-        // A keeper that is gone shows at the next look at the channel.
-        let _ = self.channel.send(&report, &[]);
+    fn tell_if_alone(&self) -> Result<(), Errno> {
+        let none = rustix::process::waitid(
+            WaitId::All,
+            WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT,
+        );
+        match none {
+            Err(Errno::CHILD) => self.channel.send(&Report::Alone, &[]),
+            _ => Ok(()),
+        }
     }
 
     /// In a pid namespace the kernel ends everything with init. Without one, init does it.
@@ -271,12 +345,25 @@ fn guard(tier: Tier) -> Result<(), Errno> {
     rustix::process::setsid().map(drop)
 }
 
-/// The user and the mount namespace, in the order in which they are joined. See `setns(2)`.
+/// Without privilege a process maps one user only. Ranges come from outside, and nothing can be done before.
+fn wait_for_ranges(blueprint: &Blueprint, channel: &Channel) -> Result<(), Errno> {
+    if blueprint.tier != Tier::Full || !blueprint.identity.has_ranges() {
+        return Ok(());
+    }
+    match channel.receive()?.ok_or(Errno::PIPE)? {
+        (Request::Mapped, _) => Ok(()),
+        _ => Err(Errno::BADMSG),
+    }
+}
+
+/// The user and the mount namespace, in the order in which they are joined (see `setns(2)`), and the root folder.
 fn own_namespaces() -> Result<Vec<OwnedFd>, Errno> {
     let open = |name| {
         rustix::fs::open(format!("/proc/self/ns/{name}"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
     };
-    ["user", "mnt"].into_iter().map(open).collect()
+    let mut all = ["user", "mnt"].into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    all.push(rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?);
+    Ok(all)
 }
 
 /// The canary needs the rules on, and init must stay without them: a child tries in its place.

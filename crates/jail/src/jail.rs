@@ -1,3 +1,5 @@
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
@@ -7,9 +9,9 @@ use redoma_sys::{Cloned, Errno, Namespaces, Usage};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::blueprint::{Blueprint, Piece};
-use crate::channel::{Channel, Ending, Enforced, ExecRequest, Report, Request, Terminal};
+use crate::channel::{Channel, Ending, Enforced, ExecRequest, Ids, Report, Request, Terminal};
 use crate::child::in_child;
-use crate::error::{InStep, JailError, Step};
+use crate::error::{Failure, InStep, JailError, Step};
 use crate::network::{Arriving, Wires};
 use crate::{init, root};
 use redoma_policy::Tier;
@@ -21,9 +23,11 @@ pub struct Jail {
     pidfd: OwnedFd,
     channel: Channel,
     tier: Tier,
-    /// The user and the mount namespace (full tier).
+    /// The user and the mount namespace, and the root folder (full tier).
     namespaces: Vec<OwnedFd>,
     wires: Option<Wires>,
+    /// What was told while something else was waited for.
+    told: RefCell<VecDeque<Event>>,
     ended: bool,
 }
 
@@ -33,8 +37,14 @@ pub struct Jail {
 pub struct Raising(Jail);
 
 /// A command for [`Jail::exec`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Exec {
+    /// What it is called in [`Event`]s; unique among those that run.
+    pub number: u32,
+    /// Whether [`Jail::end_command`] has to find all that it starts.
+    pub held: bool,
+    /// Who it is, where it is not who the sandbox's commands are.
+    pub user: Option<Ids>,
     /// Name and arguments.
     pub argv: Vec<OsString>,
     /// The whole environment.
@@ -54,13 +64,37 @@ pub struct Running {
     pub terminal: Option<OwnedFd>,
 }
 
-/// What happens to a running command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What happens inside.
+#[derive(Debug)]
 pub enum Event {
-    /// It was stopped by a signal.
-    Stopped,
-    /// It ended.
-    Ended(Ending),
+    /// A command runs.
+    Started {
+        /// Which.
+        number: u32,
+        /// How.
+        running: Running,
+    },
+    /// A command did not start.
+    NotStarted {
+        /// Which.
+        number: u32,
+        /// Why.
+        failure: Failure,
+    },
+    /// A command was stopped by a signal.
+    Stopped {
+        /// Which.
+        number: u32,
+    },
+    /// A command ended.
+    Ended {
+        /// Which.
+        number: u32,
+        /// How.
+        ending: Ending,
+    },
+    /// No process is left but init.
+    Alone,
 }
 
 impl Jail {
@@ -81,46 +115,74 @@ impl Jail {
                 drop(ours);
                 init::run(blueprint, theirs)
             }
-            Cloned::Parent { pid, pidfd } => Ok(Raising(Self {
-                pid,
-                pidfd,
-                channel: ours,
-                tier: blueprint.tier,
-                namespaces: Vec::new(),
-                wires: None,
-                ended: false,
-            })),
+            Cloned::Parent { pid, pidfd } => {
+                let jail = Self {
+                    pid,
+                    pidfd,
+                    channel: ours,
+                    tier: blueprint.tier,
+                    namespaces: Vec::new(),
+                    wires: None,
+                    told: RefCell::default(),
+                    ended: false,
+                };
+                if blueprint.tier == Tier::Full && blueprint.identity.has_ranges() {
+                    blueprint.identity.map_from_outside(pid).step(Step::MapUser)?;
+                    jail.channel.send(&Request::Mapped, &[]).map_err(JailError::Channel)?;
+                }
+                Ok(Raising(jail))
+            }
         }
     }
 
-    /// Starts a command on the given streams: those of standard input, output and error that are not the terminal,
-    /// in this order.
+    /// Starts a command on the given streams: those of standard input, output and error that are not the terminal, in
+    /// this order. What others do meanwhile is told by [`Self::event`] without waiting.
     ///
     /// # Errors
     /// [`JailError::Step`] with what kept it from starting.
     pub fn exec(&self, exec: Exec, streams: &[BorrowedFd<'_>]) -> Result<Running, JailError> {
+        let wanted = exec.number;
+        self.start_command(exec, streams)?;
+        loop {
+            match self.receive()?.ok_or(JailError::Gone)? {
+                Event::Started { number, running } if number == wanted => return Ok(running),
+                Event::NotStarted { number, failure } if number == wanted => return Err(failure.into()),
+                other => self.told.borrow_mut().push_back(other),
+            }
+        }
+    }
+
+    /// Asks for a command on the given streams, as [`Self::exec`]; an [`Event`] tells what came of it.
+    ///
+    /// # Errors
+    /// [`JailError::Channel`] when init is gone.
+    pub fn start_command(&self, exec: Exec, streams: &[BorrowedFd<'_>]) -> Result<(), JailError> {
         let request = ExecRequest {
+            command: exec.number,
+            held: exec.held,
+            user: exec.user,
             argv: exec.argv.into_iter().map(OsStringExt::into_vec).collect(),
             envp: exec.environment.into_iter().map(assignment).collect(),
             folder: exec.folder,
             terminal: exec.terminal,
         };
-        self.channel.send(&Request::Exec(request), streams).map_err(JailError::Channel)?;
-        match self.channel.receive().map_err(JailError::Channel)? {
-            Some((Report::Started { pid }, terminal)) => {
-                Ok(Running { pid, terminal: terminal.into_iter().next() })
-            }
-            Some((Report::NotStarted(failure), _)) => Err(failure.into()),
-            _ => Err(JailError::Gone),
-        }
+        self.channel.send(&Request::Exec(request), streams).map_err(JailError::Channel)
     }
 
-    /// Sends a signal to the command, or to its whole process group.
+    /// Sends a signal to a command, or to its whole process group.
     ///
     /// # Errors
     /// [`JailError::Channel`] when init is gone.
-    pub fn signal(&self, signal: i32, group: bool) -> Result<(), JailError> {
-        self.channel.send(&Request::Signal { signal, group }, &[]).map_err(JailError::Channel)
+    pub fn signal(&self, command: u32, signal: i32, group: bool) -> Result<(), JailError> {
+        self.channel.send(&Request::Signal { command, signal, group }, &[]).map_err(JailError::Channel)
+    }
+
+    /// Ends a command and, where it was [held](Exec::held), every process that it started.
+    ///
+    /// # Errors
+    /// [`JailError::Channel`] when init is gone.
+    pub fn end_command(&self, command: u32) -> Result<(), JailError> {
+        self.channel.send(&Request::End { command }, &[]).map_err(JailError::Channel)
     }
 
     /// Stops every process inside, or lets all go on. Comes before the caller stops itself.
@@ -136,13 +198,31 @@ impl Jail {
     /// # Errors
     /// [`JailError::Channel`] for a message that makes no sense.
     pub fn event(&self) -> Result<Option<Event>, JailError> {
-        match self.channel.receive() {
-            Ok(Some((Report::Stopped, _))) => Ok(Some(Event::Stopped)),
-            Ok(Some((Report::Ended(ending), _))) => Ok(Some(Event::Ended(ending))),
-            Ok(None) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(None),
-            Ok(Some(_)) => Err(JailError::Gone),
-            Err(errno) => Err(JailError::Channel(errno)),
-        }
+        let told = self.told.borrow_mut().pop_front();
+        told.map_or_else(|| self.receive(), |told| Ok(Some(told)))
+    }
+
+    fn receive(&self) -> Result<Option<Event>, JailError> {
+        let (report, descriptors) = match self.channel.receive() {
+            Ok(Some(told)) => told,
+            Ok(None) | Err(Errno::PIPE | Errno::CONNRESET) => return Ok(None),
+            Err(errno) => return Err(JailError::Channel(errno)),
+        };
+        Ok(Some(match report {
+            Report::Started { command: number, pid } => {
+                Event::Started { number, running: Running { pid, terminal: descriptors.into_iter().next() } }
+            }
+            Report::NotStarted { command: number, failure } => Event::NotStarted { number, failure },
+            Report::Stopped { command: number } => Event::Stopped { number },
+            Report::Ended { command: number, ending } => Event::Ended { number, ending },
+            Report::Alone => Event::Alone,
+            Report::Wired(_) | Report::Ready(_) | Report::Failed(_) => return Err(JailError::Gone),
+        }))
+    }
+
+    /// The sandbox's root folder, for looking at its files from outside (full tier). Opened with `O_PATH`.
+    pub fn root(&self) -> Option<BorrowedFd<'_>> {
+        self.namespaces.get(2).map(AsFd::as_fd)
     }
 
     /// Mounts these pins and covers once more: the kernel drops a mount everywhere when somebody outside replaces the
@@ -153,7 +233,7 @@ impl Jail {
     /// the session.
     pub fn place_again(&self, pieces: &[Piece]) -> Result<(), JailError> {
         in_child(Namespaces::NONE, || {
-            for namespace in &self.namespaces {
+            for namespace in self.namespaces.iter().take(2) {
                 rustix::thread::move_into_link_name_space(namespace.as_fd(), None).step(Step::EnterRoot)?;
             }
             root::place_again(pieces)

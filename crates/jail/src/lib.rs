@@ -25,8 +25,8 @@ mod sockets;
 mod spawn;
 mod supervisor;
 
-pub use blueprint::{Blueprint, Canary, Cover, Grant, Piece, Rights, Wire};
-pub use channel::{Ending, Enforced, Terminal};
+pub use blueprint::{Blueprint, Canary, Cover, Grant, Layers, Piece, Privileges, Rights, Root, Wire};
+pub use channel::{Channel, Ending, Enforced, Ids, Terminal};
 pub use error::{Failure, JailError, Step};
 pub use identity::Identity;
 pub use jail::{Event, Exec, Jail, Raising, Running};

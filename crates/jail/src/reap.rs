@@ -7,9 +7,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 pub(crate) fn end_descendants() {
     const ROUNDS: u32 = 10_000;
     for _ in 0..ROUNDS {
-        for child in children_of(rustix::process::getpid()) {
-            kill_tree(child, 0);
-        }
+        children_of(rustix::process::getpid()).into_iter().for_each(kill_tree);
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(_) => {}
             Err(_) => return,
@@ -26,20 +24,39 @@ pub(crate) fn signal_descendants(signal: Signal) {
     }
 }
 
+/// Kills what is below a subreaper that reaps, until nothing is. What forks faster than it is found is found in the next
+/// round, as the subreaper's child.
+pub(crate) fn end_below(leader: Pid) {
+    const ROUNDS: u32 = 10_000;
+    for _ in 0..ROUNDS {
+        let children = children_of(leader);
+        if children.is_empty() {
+            return;
+        }
+        children.into_iter().for_each(kill_tree);
+        // For the leader to reap.
+        rustix::thread::sched_yield();
+    }
+}
+
 /// Children are stopped before their own are listed, or they could fork past the list.
-fn kill_tree(pid: Pid, depth: u32) {
+pub(crate) fn kill_tree(pid: Pid) {
+    kill_to(pid, 0);
+}
+
+fn kill_to(pid: Pid, depth: u32) {
     const DEEPEST: u32 = 64;
     let _ = rustix::process::kill_process(pid, Signal::STOP);
     if depth < DEEPEST {
         for child in children_of(pid) {
-            kill_tree(child, depth + 1);
+            kill_to(child, depth + 1);
         }
     }
     let _ = rustix::process::kill_process(pid, Signal::KILL);
 }
 
 /// See `/proc/pid/task/tid/children` in `proc(5)`: exact for a stopped process.
-fn children_of(pid: Pid) -> Vec<Pid> {
+pub(crate) fn children_of(pid: Pid) -> Vec<Pid> {
     let pid = pid.as_raw_nonzero().get();
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let lists = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());

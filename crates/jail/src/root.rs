@@ -11,13 +11,13 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use redoma_sys::{Errno, MountAttributes, mount_setattr};
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
     UnmountFlags,
 };
 
-use crate::blueprint::{Blueprint, Cover, Piece};
+use crate::blueprint::{Blueprint, Cover, Layers, Piece, Root as Ground};
 use crate::error::{Failure, InStep, Step};
 
 /// Builds the root file system and makes it this process's root.
@@ -29,7 +29,8 @@ pub(crate) fn enter(blueprint: &Blueprint) -> Result<(), Failure> {
     // A fresh proc can only be made while the host's own, unmasked one is in the mount namespace.
     let proc = new_filesystem("proc", &[]).step_at(Step::NewRoot, "/proc")?;
     let devices = open_devices()?;
-    let mut root = Root::pivot(blueprint.private_bytes)?;
+    let ground = Opened::open(&blueprint.root)?;
+    let mut root = Root::pivot(ground, blueprint.private_bytes)?;
     root.mount_proc(&proc, blueprint.nested_userns)?;
     root.make_dev(&devices)?;
     for (piece, tree) in blueprint.layout.iter().zip(trees) {
@@ -44,7 +45,8 @@ pub(crate) fn enter(blueprint: &Blueprint) -> Result<(), Failure> {
 fn open(piece: &Piece) -> Result<Option<OwnedFd>, Failure> {
     match piece {
         Piece::Host { at, writable } => open_host(at, *writable).map(Some),
-        Piece::Overlay { at, upper, work } => open_overlay(at, upper, work).map(Some),
+        Piece::Bind { from, writable, .. } => open_host(from, *writable).map(Some),
+        Piece::Overlay { at, layers } => open_overlay(at, layers).map(Some),
         Piece::Private { .. } | Piece::Link { .. } | Piece::Pin { .. } | Piece::Cover { .. } => Ok(None),
     }
 }
@@ -80,19 +82,21 @@ fn clone_tree(of: impl AsFd) -> Result<OwnedFd, Errno> {
     rustix::mount::open_tree(of, "", flags)
 }
 
-/// The layers go in by descriptor: a path in an overlay's options would need escaping and could be swapped.
-fn open_overlay(at: &Path, upper: &Path, work: &Path) -> Result<OwnedFd, Failure> {
-    let open = |path: &Path| open_unlinked(path).step_at(Step::Overlay, path);
-    let (lower, upper, work) = (open(at)?, open(upper)?, open(work)?);
+/// The layers go in by descriptor: a path in an overlay's options would need escaping and could be swapped, and the
+/// names of many would not fit.
+fn open_overlay(at: &Path, layers: &Layers) -> Result<OwnedFd, Failure> {
+    let open = |path: &PathBuf| open_unlinked(path).step_at(Step::Overlay, path);
+    let lower = layers.lower.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let (upper, work) = (open(&layers.upper)?, open(&layers.work)?);
     let name = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
     // userxattr: without privilege over the host's file system the kernel's marks go into `user.overlay.*`.
-    let options = [
-        ("lowerdir", name(&lower)),
-        ("upperdir", name(&upper)),
-        ("workdir", name(&work)),
-        ("userxattr", String::new()),
-    ];
-    let overlay = new_filesystem("overlay", &options).step_at(Step::Overlay, at)?;
+    let own = [("upperdir", name(&upper)), ("workdir", name(&work)), ("userxattr", String::new())];
+    let together = ("lowerdir", lower.iter().map(name).collect::<Vec<_>>().join(":"));
+    let one_by_one = lower.iter().map(|fd| ("lowerdir+", name(fd)));
+    // One option holds at most 255 bytes. Before Linux 6.5 there is only that one.
+    let overlay = new_filesystem("overlay", &one_by_one.chain(own.clone()).collect::<Vec<_>>())
+        .or_else(|_| new_filesystem("overlay", &[together].into_iter().chain(own).collect::<Vec<_>>()))
+        .step_at(Step::Overlay, at)?;
     mount_setattr(&overlay, MountAttributes::CONFINED, false).step_at(Step::Overlay, at)?;
     Ok(overlay)
 }
@@ -131,10 +135,27 @@ fn open_devices() -> Result<Vec<OwnedFd>, Failure> {
 
 // === placing, on the inside ===
 
+/// What the new root folder will be.
+enum Opened {
+    Private,
+    Layered(OwnedFd),
+}
+
+impl Opened {
+    fn open(ground: &Ground) -> Result<Self, Failure> {
+        match ground {
+            Ground::Private => Ok(Self::Private),
+            Ground::Layered(layers) => open_overlay(Path::new("/"), layers).map(Self::Layered),
+        }
+    }
+}
+
 /// The new root, already entered.
 struct Root {
     /// `/`, for paths that must not leave it.
     folder: OwnedFd,
+    /// Whether `/` itself is the commands' to write.
+    writable: bool,
     /// One file system for all private folders and covers, so that one size limits them together.
     store: OwnedFd,
     /// How many things the store holds; each is named by its number.
@@ -149,10 +170,13 @@ struct Root {
 const STORE: &str = ".redoma";
 
 impl Root {
-    fn pivot(private_bytes: u64) -> Result<Self, Failure> {
+    fn pivot(ground: Opened, private_bytes: u64) -> Result<Self, Failure> {
         /// Mount points and links; it is read-only before a command runs.
         const ROOM: u64 = 16 << 20;
-        let folder = tmpfs(ROOM, 0o755).step(Step::NewRoot)?;
+        let (folder, writable) = match ground {
+            Opened::Private => (tmpfs(ROOM, 0o755).step(Step::NewRoot)?, false),
+            Opened::Layered(layers) => (layers, true),
+        };
         // The mount has to be somewhere to become the root, and /tmp is everywhere. This process alone sees it.
         // The store lies beneath it, in the host's tree, and goes with that: every unmount waits until all processors
         // have seen it.
@@ -163,8 +187,10 @@ impl Root {
         // The host's tree then lies over the new root, where no path leads, until `seal`.
         rustix::process::pivot_root(".", ".").step(Step::EnterRoot)?;
         rustix::process::chdir("/").step(Step::EnterRoot)?;
-        rustix::fs::mkdirat(&folder, STORE, Mode::from_raw_mode(0o700)).step(Step::NewRoot)?;
-        Self::with_store(folder, store)
+        if !writable {
+            rustix::fs::mkdirat(&folder, STORE, Mode::from_raw_mode(0o700)).step(Step::NewRoot)?;
+        }
+        Self::with_store(folder, writable, store)
     }
 
     /// In a root that was entered and sealed before.
@@ -173,13 +199,13 @@ impl Root {
         let store = tmpfs(bytes, 0o700).step(Step::NewRoot)?;
         let place = open_beneath(&folder, Path::new(STORE)).step(Step::NewRoot)?;
         attach(&store, place, "").step(Step::NewRoot)?;
-        Self::with_store(folder, store)
+        Self::with_store(folder, false, store)
     }
 
-    fn with_store(folder: OwnedFd, store: OwnedFd) -> Result<Self, Failure> {
+    fn with_store(folder: OwnedFd, writable: bool, store: OwnedFd) -> Result<Self, Failure> {
         let device = |fd: &OwnedFd| rustix::fs::fstat(fd).map(|stat| stat.st_dev).step(Step::NewRoot);
         let ours = vec![device(&folder)?, device(&store)?];
-        Ok(Self { folder, store, stored: 0, ours })
+        Ok(Self { folder, writable, store, stored: 0, ours })
     }
 
     fn let_go_of_store(&self) -> Result<(), Failure> {
@@ -210,7 +236,7 @@ impl Root {
 
     fn place(&mut self, piece: &Piece, tree: Option<OwnedFd>) -> Result<(), Failure> {
         match (piece, tree) {
-            (Piece::Host { at, .. } | Piece::Overlay { at, .. }, Some(tree)) => {
+            (Piece::Host { at, .. } | Piece::Bind { at, .. } | Piece::Overlay { at, .. }, Some(tree)) => {
                 let kind = Kind::of(&tree).step_at(Step::Place, at)?;
                 self.attach_at(&tree, at, kind)
             }
@@ -218,7 +244,9 @@ impl Root {
             (Piece::Link { at, target }, _) => self.link(at, target),
             (Piece::Pin { at, read_only }, _) => self.pin(at, *read_only),
             (Piece::Cover { at, with }, _) => self.cover(at, with),
-            (Piece::Host { .. } | Piece::Overlay { .. }, None) => unreachable!("opened above"),
+            (Piece::Host { .. } | Piece::Bind { .. } | Piece::Overlay { .. }, None) => {
+                unreachable!("opened above")
+            }
         }
     }
 
@@ -281,15 +309,21 @@ impl Root {
     }
 
     /// Lets go of the host's tree, and of the store with it: nothing is left to climb back to. From here on `/` itself
-    /// can't be written.
+    /// can't be written, unless it is layers that can.
     fn seal(&self) -> Result<(), Failure> {
         rustix::mount::unmount(".", UnmountFlags::DETACH).step(Step::EnterRoot)?;
+        if self.writable {
+            return Ok(());
+        }
         mount_setattr(&self.folder, MountAttributes::READ_ONLY, false).step(Step::NewRoot)
     }
 
     fn attach_at(&self, tree: &OwnedFd, at: &Path, kind: Kind) -> Result<(), Failure> {
         let target = match self.open(at) {
             Err(Errno::NOENT) => self.create(at, kind)?,
+            // An image's link in the place of a file that every sandbox has, such as /etc/resolv.conf: nothing but a
+            // file can be mounted on, and what the link leads to is not what was asked for.
+            Err(Errno::LOOP) if self.writable => self.replace_link(at, kind)?,
             opened => opened.step_at(Step::Place, at)?,
         };
         attach(tree, &target, "").step_at(Step::Place, at)
@@ -308,6 +342,13 @@ impl Root {
         }
         .step_at(Step::Create, at)?;
         self.open(at).step_at(Step::Create, at)
+    }
+
+    fn replace_link(&self, at: &Path, kind: Kind) -> Result<OwnedFd, Failure> {
+        let (parent, name) = self.parent(at)?;
+        self.require_ours(&parent, at)?;
+        rustix::fs::unlinkat(&parent, name, AtFlags::empty()).step_at(Step::Create, at)?;
+        self.create(at, kind)
     }
 
     fn parent<'a>(&self, at: &'a Path) -> Result<(OwnedFd, &'a OsStr), Failure> {
@@ -451,7 +492,7 @@ pub(crate) fn rehearse() -> Result<(), Failure> {
     let usr = open_host(Path::new("/usr"), false)?;
     let proc = new_filesystem("proc", &[]).step_at(Step::NewRoot, "/proc")?;
     let devices = open_devices()?;
-    let mut root = Root::pivot(1 << 20)?;
+    let mut root = Root::pivot(Opened::Private, 1 << 20)?;
     root.mount_proc(&proc, false)?;
     root.make_dev(&devices)?;
     root.attach_at(&usr, Path::new("/usr"), Kind::Folder)?;
@@ -467,5 +508,6 @@ pub(crate) fn rehearse_overlay() -> Result<(), Failure> {
         rustix::fs::mkdirat(&place, name, Mode::from_raw_mode(0o700))
             .step_at(Step::Create, base.join(name))?;
     }
-    open_overlay(&base.join("lower"), &base.join("upper"), &base.join("work")).map(drop)
+    let (lower, upper, work) = (vec![base.join("lower")], base.join("upper"), base.join("work"));
+    open_overlay(base, &Layers { lower, upper, work }).map(drop)
 }

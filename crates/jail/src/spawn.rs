@@ -6,12 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 
 use redoma_sys::{Errno, Program};
 use rustix::fs::{CWD, Mode, OFlags};
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::process::{Gid, Pid, Signal, Uid, WaitOptions, WaitStatus};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 use serde::{Deserialize, Serialize};
 
-use crate::channel::{Channel, ExecRequest, Terminal};
+use crate::channel::{Channel, ExecRequest, Ids, Terminal};
 use crate::confine::Confinement;
 use crate::error::{Failure, InStep, Step};
 
@@ -129,14 +129,16 @@ impl Pty {
 }
 
 /// A command with everything that needs memory made before the fork.
-struct Command {
+struct Command<'a> {
     program: Program,
     candidates: Vec<CString>,
     folder: CString,
+    user: Option<&'a Ids>,
+    held: bool,
 }
 
-impl Command {
-    fn new(request: &ExecRequest) -> Result<Self, Errno> {
+impl<'a> Command<'a> {
+    fn new(request: &'a ExecRequest) -> Result<Self, Errno> {
         let strings = |list: &[Vec<u8>]| -> Result<Vec<CString>, Errno> {
             list.iter().map(|bytes| CString::new(bytes.as_slice()).map_err(|_| Errno::INVAL)).collect()
         };
@@ -145,6 +147,8 @@ impl Command {
             program: Program::new(strings(&request.argv)?, strings(&request.envp)?),
             candidates: strings(&candidates(name, &request.envp))?,
             folder: CString::new(request.folder.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?,
+            user: request.user.as_ref(),
+            held: request.held,
         })
     }
 
@@ -172,13 +176,22 @@ impl Command {
         rustix::process::setsid().step(Step::Terminal)?;
         if let Some(pty) = pty {
             rustix::process::ioctl_tiocsctty(&pty.inner).step(Step::Terminal)?;
-            leave_a_leader(tell)?;
-            come_to_the_foreground(pty).step(Step::Terminal)?;
+        }
+        if pty.is_some() || self.held {
+            leave_a_leader(tell, self.held)?;
+        }
+        match pty {
+            Some(pty) => come_to_the_foreground(pty).step(Step::Terminal)?,
+            None if self.held => rustix::process::setpgid(None, None).step(Step::Terminal)?,
+            None => {}
         }
         let [input, output, error] = streams;
         rustix::stdio::dup2_stdin(input).step(Step::Stdio)?;
         rustix::stdio::dup2_stdout(output).step(Step::Stdio)?;
         rustix::stdio::dup2_stderr(error).step(Step::Stdio)?;
+        if let Some(user) = self.user {
+            become_user(user).step(Step::MapUser)?;
+        }
         rustix::process::chdir(self.folder.as_c_str()).step(Step::Folder)?;
         redoma_sys::close_on_exec_from(3).step(Step::Stdio)?;
         if let Some(confinement) = confinement {
@@ -209,31 +222,53 @@ impl Command {
     }
 }
 
-// === the leader of a session with a terminal ===
+/// Groups first: whoever is not user 0 any more changes neither. See `credentials(7)`.
+fn become_user(ids: &Ids) -> Result<(), Errno> {
+    let group = Gid::from_raw(ids.group);
+    let groups: Vec<Gid> = ids.groups.iter().map(|group| Gid::from_raw(*group)).collect();
+    rustix::thread::set_thread_groups(&groups)?;
+    rustix::thread::set_thread_res_gid(group, group, group)?;
+    let user = Uid::from_raw(ids.user);
+    rustix::thread::set_thread_res_uid(user, user, user)
+}
+
+// === the leader of a session with a terminal, or of all that a command starts ===
 
 /// Returns in a child; this process stays behind and leads the session. A command that led it itself could not be
 /// stopped by Ctrl-Z: the kernel does not stop a process group whose parents are all in other sessions. See "orphaned
 /// process group" in `setpgid(2)`.
-fn leave_a_leader(tell: &Channel) -> Result<(), Failure> {
+///
+/// A leader that `holds` inherits every orphan below it, so that all that the command starts is found below the leader.
+fn leave_a_leader(tell: &Channel, holds: bool) -> Result<(), Failure> {
     match redoma_sys::fork().step(Step::Fork)? {
         None => Ok(()),
         Some(command) => {
             let _ = tell.send(&Word::Leads(command.as_raw_nonzero().get()), &[]);
-            lead(command)
+            if holds {
+                let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+            }
+            lead(command, holds)
         }
     }
 }
 
-fn lead(command: Pid) -> ! {
+fn lead(command: Pid, holds: bool) -> ! {
     // Nothing stays open here: the socket would keep init listening, the terminal the keeper.
     let closed = redoma_sys::close_all();
     debug_assert!(closed.is_ok());
     redoma_sys::restore_default_signals();
     let _ = redoma_sys::block_signals(&[Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::TSTP]);
     loop {
-        match rustix::process::waitpid(Some(command), WaitOptions::UNTRACED) {
+        let of = if holds { None } else { Some(command) };
+        match rustix::process::waitpid(of, WaitOptions::UNTRACED) {
+            // An orphan of the command's.
+            Ok(Some((pid, _))) if pid != command => {}
             Ok(Some((_, status))) if status.stopped() => {
                 let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+            }
+            // By a signal that ends the leader too, init tells that somebody else did.
+            Ok(Some((_, status))) if holds && status.terminating_signal() == Some(Signal::KILL.as_raw()) => {
+                redoma_sys::exit_now(128 + Signal::KILL.as_raw())
             }
             Ok(Some((_, status))) => end_like(status),
             Ok(None) | Err(Errno::INTR) => {}

@@ -14,7 +14,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
-use redoma_jail::{Blueprint, Canary, Ending, Event, Exec, Grant, Identity, Jail, JailError, Rights, Tier};
+use redoma_jail::{
+    Blueprint, Canary, Ending, Event, Exec, Grant, Identity, Jail, JailError, Privileges, Rights, Root, Tier,
+};
 use redoma_sys::{Errno, probe};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, XattrFlags};
 
@@ -62,6 +64,9 @@ impl Ground {
         Blueprint {
             tier: Tier::Landlock,
             identity: Identity::of_caller(false),
+            privileges: Privileges::None,
+            hostname: None,
+            root: Root::Private,
             layout: Vec::new(),
             access: read
                 .map(|path| grant(path, Rights::Read))
@@ -91,13 +96,14 @@ impl Ground {
                 environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
                 folder: self.path("write"),
                 terminal: None,
+                ..Exec::default()
             };
             jail.exec(exec, &[null.as_fd(), writer.as_fd(), writer.as_fd()]).unwrap();
         }
         drop(writer);
         let mut output = String::new();
         reader.read_to_string(&mut output).unwrap();
-        let Some(Event::Ended(ending)) = jail.event().unwrap() else { panic!("no end") };
+        let Some(Event::Ended { ending, .. }) = jail.event().unwrap() else { panic!("no end") };
         assert_eq!(ending, Ending::Exited(0), "{output}");
         jail.end();
         output

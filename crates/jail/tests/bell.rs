@@ -12,7 +12,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use redoma_jail::{
-    Blueprint, Canary, Cover, Ending, Event, Exec, Grant, Identity, Jail, Piece, Rights, Tier,
+    Blueprint, Canary, Cover, Ending, Event, Exec, Grant, Identity, Jail, Piece, Privileges, Rights, Root,
+    Tier,
 };
 
 /// Runs `script` under `sh` in a sandbox of these pieces; its output and how it ended.
@@ -31,6 +32,9 @@ fn run(outside: &Path, pieces: Vec<Piece>, script: &str) -> (String, Ending) {
     let blueprint = Blueprint {
         tier: Tier::Full,
         identity: Identity::of_caller(false),
+        privileges: Privileges::None,
+        hostname: None,
+        root: Root::Private,
         layout,
         access: vec![Grant { path: "/".into(), rights: Rights::Write }],
         nested_userns: false,
@@ -50,13 +54,14 @@ fn run(outside: &Path, pieces: Vec<Piece>, script: &str) -> (String, Ending) {
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
         folder: "/".into(),
         terminal: None,
+        ..Exec::default()
     };
     let null = std::fs::File::open("/dev/null").unwrap();
     jail.exec(exec, &[null.as_fd(), writer.as_fd(), writer.as_fd()]).unwrap();
     drop(writer);
     let mut output = String::new();
     reader.read_to_string(&mut output).unwrap();
-    let Some(Event::Ended(ending)) = jail.event().unwrap() else { panic!("no end") };
+    let Some(Event::Ended { ending, .. }) = jail.event().unwrap() else { panic!("no end") };
     jail.end();
     (output, ending)
 }

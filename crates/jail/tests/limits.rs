@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use redoma_jail::limits::{Action, By, Claim, Enforced, Hit, Limit, Limits, Peak, Scraps, Wanted, gc};
 use redoma_jail::{
-    Blueprint, Canary, Ending, Event, Exec, Grant, Identity, Jail, JailError, Piece, Rights, Tier,
+    Blueprint, Canary, Ending, Event, Exec, Grant, Identity, Jail, JailError, Piece, Privileges, Rights,
+    Root, Tier,
 };
 use redoma_sys::Usage;
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -174,7 +175,7 @@ fn run(script: &str, wanted: &Wanted) -> Ran {
     let (jail, mut reader) = start(script, &limits);
     let mut output = String::new();
     reader.read_to_string(&mut output).unwrap();
-    let Some(Event::Ended(ending)) = jail.event().unwrap() else { panic!("no end") };
+    let Some(Event::Ended { ending, .. }) = jail.event().unwrap() else { panic!("no end") };
     let used = processor_time(jail.end()) - before;
     let processors = used.as_secs_f64() / begun.elapsed().as_secs_f64();
     let (enforced, hits, peak) = (limits.enforced().to_vec(), limits.hits(), limits.peak());
@@ -199,6 +200,9 @@ fn start(script: &str, limits: &Limits) -> (Jail, std::io::PipeReader) {
     let blueprint = Blueprint {
         tier: Tier::Full,
         identity: Identity::of_caller(false),
+        privileges: Privileges::None,
+        hostname: None,
+        root: Root::Private,
         layout,
         access: vec![Grant { path: "/".into(), rights: Rights::Write }],
         nested_userns: false,
@@ -219,6 +223,7 @@ fn start(script: &str, limits: &Limits) -> (Jail, std::io::PipeReader) {
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
         folder: "/".into(),
         terminal: None,
+        ..Exec::default()
     };
     let null = std::fs::File::open("/dev/null").unwrap();
     jail.exec(exec, &[null.as_fd(), writer.as_fd(), writer.as_fd()]).unwrap();

@@ -17,7 +17,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use redoma_jail::{
-    Blueprint, Canary, Ending, Event, Exec, Grant, Identity, Jail, Preface, Rights, Tier, Token, Wire,
+    Blueprint, Canary, Ending, Event, Exec, Grant, Identity, Jail, Preface, Privileges, Rights, Root, Tier,
+    Token, Wire,
 };
 use redoma_sys::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, socket, socket_with, sockopt};
@@ -57,6 +58,9 @@ impl Ground {
         Blueprint {
             tier: Tier::Landlock,
             identity: Identity::of_caller(false),
+            privileges: Privileges::None,
+            hostname: None,
+            root: Root::Private,
             layout: Vec::new(),
             access: read
                 .map(|path| grant(path, Rights::Read))
@@ -92,6 +96,7 @@ impl Ground {
             environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
             folder: self.path("write"),
             terminal: None,
+            ..Exec::default()
         };
         let (reader, writer) = std::io::pipe().unwrap();
         let null = File::open("/dev/null").unwrap();
@@ -105,7 +110,7 @@ impl Ground {
         let prefaces = gateway(self.relay.try_clone().unwrap());
         let mut output = String::new();
         self.inside(&jail, what).read_to_string(&mut output).unwrap();
-        let Some(Event::Ended(ending)) = jail.event().unwrap() else { panic!("no end") };
+        let Some(Event::Ended { ending, .. }) = jail.event().unwrap() else { panic!("no end") };
         assert_eq!(ending, Ending::Exited(0), "{output}");
         jail.end();
         (output, prefaces.try_iter().collect())

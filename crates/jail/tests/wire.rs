@@ -19,8 +19,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use redoma_jail::{
-    Blueprint, Canary, Ending, Event, Exec, Grant, Identity, Jail, JailError, Piece, Rights, Step, Tier,
-    Wire, Wires,
+    Blueprint, Canary, Ending, Event, Exec, Grant, Identity, Jail, JailError, Piece, Privileges, Rights,
+    Root, Step, Tier, Wire, Wires,
 };
 use redoma_sys::Errno;
 
@@ -45,6 +45,9 @@ impl Ground {
         let blueprint = Blueprint {
             tier: Tier::Full,
             identity: Identity::of_caller(false),
+            privileges: Privileges::None,
+            hostname: None,
+            root: Root::Private,
             layout: layout(),
             access: vec![Grant { path: "/".into(), rights: Rights::Write }],
             nested_userns: false,
@@ -111,6 +114,7 @@ fn start(jail: &Jail, starter: &[&str], what: &str) -> std::io::PipeReader {
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
         folder: "/".into(),
         terminal: None,
+        ..Exec::default()
     };
     let (reader, writer) = std::io::pipe().unwrap();
     let null = std::fs::File::open("/dev/null").unwrap();
@@ -119,7 +123,7 @@ fn start(jail: &Jail, starter: &[&str], what: &str) -> std::io::PipeReader {
 }
 
 fn expect_end(jail: &Jail, output: &str) {
-    let Some(Event::Ended(ending)) = jail.event().unwrap() else { panic!("no end") };
+    let Some(Event::Ended { ending, .. }) = jail.event().unwrap() else { panic!("no end") };
     assert_eq!(ending, Ending::Exited(0), "{output}");
 }
 

@@ -51,6 +51,9 @@ pub(crate) struct Keeper<'a> {
     pub(crate) stop_asked: bool,
 }
 
+/// The number of the one command that a run has.
+const ONLY: u32 = 0;
+
 /// A command that ends before this is only looked after once it has: the kernel takes tens of milliseconds to let go of
 /// a watch, many times what such a command takes.
 pub(crate) const UNWATCHED: Duration = Duration::from_millis(10);
@@ -111,9 +114,9 @@ impl Keeper<'_> {
             self.hear_person(ready.keys, tell)?;
             if ready.event {
                 match self.jail.event()? {
-                    Some(Change::Ended(ending)) => return Ok(RunEnd::Command(ending)),
-                    Some(Change::Stopped) => self.stop_along()?,
-                    None => return Err(RunError::Jail(redoma_jail::JailError::Gone)),
+                    Some(Change::Ended { ending, .. }) => return Ok(RunEnd::Command(ending)),
+                    Some(Change::Stopped { .. }) => self.stop_along()?,
+                    _ => return Err(RunError::Jail(redoma_jail::JailError::Gone)),
                 }
             }
         }
@@ -259,7 +262,7 @@ impl Keeper<'_> {
             } else if FORWARDED.iter().any(|signal| signal.as_raw() == number) {
                 self.stop_asked |= number == Signal::TSTP.as_raw();
                 // A command that is gone already needs no signal.
-                let _ = self.jail.signal(number, true);
+                let _ = self.jail.signal(ONLY, number, true);
             }
         }
         Ok(())
@@ -291,7 +294,7 @@ impl Keeper<'_> {
             relay.take_terminal();
             relay.resize();
         }
-        let _ = self.jail.signal(Signal::CONT.as_raw(), true);
+        let _ = self.jail.signal(ONLY, Signal::CONT.as_raw(), true);
     }
 }
 

@@ -109,6 +109,23 @@ pub struct Command {
     pub timeout: Option<Duration>,
     /// Whether it goes on when whoever started it is gone.
     pub detached: bool,
+    /// What to do when it ends, if it is detached.
+    pub restart: Restart,
+    /// The name of the log that its output goes to, if it is detached: of two files of limited size in turn.
+    pub log: Option<Name>,
+}
+
+/// Whether a command that ended is started again. Each time takes longer than the last, up to a minute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// Never.
+    #[default]
+    No,
+    /// When it failed.
+    OnFailure,
+    /// However it ended.
+    Always,
 }
 
 /// What a command reads and writes.

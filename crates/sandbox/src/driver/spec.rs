@@ -45,10 +45,9 @@ pub struct Spec {
     /// What others sort it by: the group, service or branch it belongs to.
     #[serde(default)]
     pub labels: BTreeMap<Label, String>,
-    /// Names of other members of its group, and the loopback port on this machine where each port of theirs is found:
-    /// `db` → 5432 → 41233.
+    /// Other sandboxes that it may reach on all their ports: what each is called inside, and the name of the sandbox.
     #[serde(default)]
-    pub peers: BTreeMap<Name, BTreeMap<u16, u16>>,
+    pub peers: BTreeMap<Name, Name>,
     /// Seconds since 1970.
     pub created: i64,
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use redoma_jail::limits::Limits;
-use redoma_jail::{Blueprint, Canary, Exec, Identity, Wire};
+use redoma_jail::{Blueprint, Canary, Exec, Identity, Privileges, Root, Wire};
 use redoma_policy::{Effect, Question, Tier};
 
 use super::Run;
@@ -62,6 +62,9 @@ impl Run<'_> {
         let blueprint = Blueprint {
             tier: self.tier,
             identity: Identity::of_caller(false),
+            privileges: Privileges::None,
+            hostname: None,
+            root: Root::Private,
             layout: view.layout.clone(),
             access: view.access.clone(),
             nested_userns: policy.kernel.nested_userns,
@@ -127,6 +130,7 @@ impl Run<'_> {
             environment,
             folder: self.request.cwd.clone(),
             terminal: streams.terminal(),
+            ..Exec::default()
         }
     }
 }

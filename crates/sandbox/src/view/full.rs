@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use redoma_jail::{Cover, Grant, Piece, Rights};
+use redoma_jail::{Cover, Grant, Layers, Piece, Rights};
 use redoma_policy::{PRIVATE_FOLDERS, ResolvedPolicy, Workspace};
 
 use super::findings::{Finding, Findings};
@@ -57,7 +57,7 @@ impl Drawing<'_> {
     fn add(&mut self, piece: Piece) {
         let order = match &piece {
             Piece::Private { .. } => 0,
-            Piece::Host { .. } => 1,
+            Piece::Host { .. } | Piece::Bind { .. } => 1,
             Piece::Overlay { .. } => 2,
             Piece::Link { .. } => 3,
             Piece::Pin { .. } => 4,
@@ -113,7 +113,8 @@ impl Drawing<'_> {
             return part.map_or(Ok(()), |grant| Err(RunError::PartOfOverlay { path: grant.path.clone() }));
         }
         let (upper, work) = (folders.upper.clone(), folders.work.clone());
-        self.add(Piece::Overlay { at: project.clone(), upper, work });
+        let layers = Layers { lower: vec![project.clone()], upper, work };
+        self.add(Piece::Overlay { at: project.clone(), layers });
         Ok(())
     }
 
