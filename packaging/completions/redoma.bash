@@ -34,6 +34,9 @@ _redoma() {
             redoma,doctor)
                 cmd="redoma__subcmd__doctor"
                 ;;
+            redoma,image)
+                cmd="redoma__subcmd__image"
+                ;;
             redoma,log)
                 cmd="redoma__subcmd__log"
                 ;;
@@ -85,6 +88,21 @@ _redoma() {
             redoma__subcmd__changes,list)
                 cmd="redoma__subcmd__changes__subcmd__list"
                 ;;
+            redoma__subcmd__image,import)
+                cmd="redoma__subcmd__image__subcmd__import"
+                ;;
+            redoma__subcmd__image,ls)
+                cmd="redoma__subcmd__image__subcmd__ls"
+                ;;
+            redoma__subcmd__image,prune)
+                cmd="redoma__subcmd__image__subcmd__prune"
+                ;;
+            redoma__subcmd__image,pull)
+                cmd="redoma__subcmd__image__subcmd__pull"
+                ;;
+            redoma__subcmd__image,rm)
+                cmd="redoma__subcmd__image__subcmd__rm"
+                ;;
             redoma__subcmd__net,export)
                 cmd="redoma__subcmd__net__subcmd__export"
                 ;;
@@ -125,7 +143,7 @@ _redoma() {
 
     case "${cmd}" in
         redoma)
-            opts="-q -h -V --quiet --help --version run doctor why allow deny policy changes undo sessions log net proxy audit redteam completions man version"
+            opts="-q -h -V --quiet --help --version run doctor why allow deny policy changes undo sessions log net proxy image audit redteam completions man version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -311,6 +329,90 @@ _redoma() {
         redoma__subcmd__doctor)
             opts="-q -h --json --gc --fix-hints --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__image)
+            opts="-q -h --quiet --help pull ls rm import prune"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__image__subcmd__import)
+            opts="-q -h --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__image__subcmd__ls)
+            opts="-q -h --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__image__subcmd__prune)
+            opts="-q -h --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__image__subcmd__pull)
+            opts="-q -h --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__image__subcmd__rm)
+            opts="-q -h --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

@@ -464,6 +464,75 @@ overlay\:"A layer above it, until \`redoma changes apply\`"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
+(image)
+_arguments "${_arguments_options[@]}" : \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+":: :_redoma__subcmd__image_commands" \
+"*::: :->image" \
+&& ret=0
+
+    case $state in
+    (image)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:redoma-image-command-$line[1]:"
+        case $line[1] in
+            (pull)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':reference -- Its name, such as debian\:12, ghcr.io/owner/name\:tag or NAME@sha256\:DIGEST:_default' \
+&& ret=0
+;;
+(ls)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+(rm)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'*::references -- Their names:_default' \
+&& ret=0
+;;
+(import)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':path -- Where it is:_files' \
+'::name -- What to call it; without it, as it calls itself. Of several images in an archive, the one to take:_default' \
+&& ret=0
+;;
+(prune)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+        esac
+    ;;
+esac
+;;
 (audit)
 _arguments "${_arguments_options[@]}" : \
 '-q[Say nothing beside the answer but errors]' \
@@ -564,6 +633,7 @@ _redoma_commands() {
 'log:Show what a session did' \
 'net:Show what went over the network' \
 'proxy:Serve the gateway by itself, as an HTTP and SOCKS 5 proxy, until it is interrupted' \
+'image:Keep the images that sandboxes are made from' \
 'audit:Keep the record\: check it, or remove what is old' \
 'redteam:Attack the boundary from inside, harmlessly, and show what stopped each attempt' \
 'completions:Print the completion script of a shell' \
@@ -639,6 +709,42 @@ _redoma__subcmd__deny_commands() {
 _redoma__subcmd__doctor_commands() {
     local commands; commands=()
     _describe -t commands 'redoma doctor commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__image_commands] )) ||
+_redoma__subcmd__image_commands() {
+    local commands; commands=(
+'pull:Fetch an image from a registry, verified\: every blob by digest and size, every layer by its content' \
+'ls:List the images that are here' \
+'rm:Forget images; what only they have is freed by \`redoma image prune\`' \
+'import:Take in an image that is no registry'\''s\: a root file system, what \`docker save\` writes, or an OCI layout' \
+'prune:Free what no image, sandbox or snapshot refers to' \
+    )
+    _describe -t commands 'redoma image commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__image__subcmd__import_commands] )) ||
+_redoma__subcmd__image__subcmd__import_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma image import commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__image__subcmd__ls_commands] )) ||
+_redoma__subcmd__image__subcmd__ls_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma image ls commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__image__subcmd__prune_commands] )) ||
+_redoma__subcmd__image__subcmd__prune_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma image prune commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__image__subcmd__pull_commands] )) ||
+_redoma__subcmd__image__subcmd__pull_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma image pull commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__image__subcmd__rm_commands] )) ||
+_redoma__subcmd__image__subcmd__rm_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma image rm commands' commands "$@"
 }
 (( $+functions[_redoma__subcmd__log_commands] )) ||
 _redoma__subcmd__log_commands() {

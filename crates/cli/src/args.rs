@@ -1,6 +1,7 @@
 //! What can be typed. Each flag has one definition, from which help, man page and completions are made.
 
 mod audit;
+mod image;
 mod net;
 mod policy;
 mod run;
@@ -13,6 +14,9 @@ use clap::builder::styling::{AnsiColor, Style};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use audit::{AuditArgs, AuditCommand, AuditPurgeArgs};
+pub(crate) use image::{
+    ImageArgs, ImageCommand, ImageImportArgs, ImageLsArgs, ImagePruneArgs, ImagePullArgs, ImageRmArgs,
+};
 pub(crate) use net::{
     ExportFormat, NetArgs, NetCommand, NetExportArgs, NetFlowsArgs, NetShowArgs, ProxyArgs,
 };
@@ -63,6 +67,7 @@ pub(crate) enum Command {
     Log(LogArgs),
     Net(NetArgs),
     Proxy(Box<ProxyArgs>),
+    Image(ImageArgs),
     Audit(AuditArgs),
     Redteam(RedteamArgs),
     Completions(CompletionsArgs),

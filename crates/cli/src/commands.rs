@@ -5,6 +5,7 @@ mod changes;
 mod completions;
 mod doctor;
 mod edit;
+mod image;
 mod kept;
 mod log;
 mod man;
@@ -33,6 +34,7 @@ pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Ex
         Command::Allow(args) => edit::edit(edit::Way::Allow, &args, printer),
         Command::Deny(args) => edit::edit(edit::Way::Deny, &args, printer),
         Command::Proxy(args) => proxy::proxy(&args, printer),
+        Command::Image(args) => image::dispatch(args, printer),
         Command::Policy(args) => policy::dispatch(args.command, printer),
         Command::Changes(args) => changes::dispatch(args, printer),
         Command::Undo(args) => undo::undo(&args, printer),

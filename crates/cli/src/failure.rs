@@ -124,6 +124,7 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
             .or_else(|| cause.downcast_ref::<SettingsError>().and_then(SettingsError::hint))
             .or_else(|| cause.downcast_ref::<PolicyError>().and_then(PolicyError::hint))
             .or_else(|| cause.downcast_ref::<redoma_audit::Error>().and_then(redoma_audit::Error::hint))
+            .or_else(|| cause.downcast_ref::<redoma_image::Error>().and_then(redoma_image::Error::hint))
             .or_else(|| cause.downcast_ref::<RunError>().map(RunError::hint))
             .or_else(|| cause.downcast_ref::<ChangesError>().map(ChangesError::hint))
             .or_else(|| cause.downcast_ref::<UndoError>().map(UndoError::hint))

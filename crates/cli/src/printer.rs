@@ -4,7 +4,7 @@
 //! sandbox, a file or a path goes through [`redoma_audit::escape`] before it gets here.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
@@ -73,6 +73,14 @@ impl Printer {
     pub(crate) fn note(&self, text: impl Display) {
         if !self.quiet {
             let _ = writeln!(anstream::stderr(), "{text}");
+        }
+    }
+
+    /// How far it is, on the last line of a terminal, in place of what was said so before; nothing takes it away.
+    pub(crate) fn status(&self, text: impl Display) {
+        if !self.quiet && io::stderr().is_terminal() {
+            // Carriage return and "erase in line": ECMA-48, 8.3.41.
+            let _ = write!(anstream::stderr(), "\r\u{1b}[K{text}");
         }
     }
 

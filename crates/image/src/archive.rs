@@ -200,16 +200,20 @@ impl<R: Read> Archive<R> {
         Ok(bytes)
     }
 
-    /// What is left of the current entry, padding included.
+    /// What is left of the current entry, and the zeros after it.
     fn skip(&mut self) -> Result<(), Error> {
-        let left = self.data + self.padding;
-        let skipped =
-            io::copy(&mut (&mut self.inner).take(left), &mut io::sink()).map_err(Error::from_stream)?;
-        if skipped != left {
+        let left = self.data;
+        if self.pass(left)? != left {
             return Err(malformed("it ends within an entry"));
         }
+        // umoci leaves out the zeros after the last entry, and the end mark.
+        self.pass(self.padding)?;
         (self.data, self.padding) = (0, 0);
         Ok(())
+    }
+
+    fn pass(&mut self, bytes: u64) -> Result<u64, Error> {
+        io::copy(&mut (&mut self.inner).take(bytes), &mut io::sink()).map_err(Error::from_stream)
     }
 
     /// Fills one block; whether there was one.

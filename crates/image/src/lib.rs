@@ -10,8 +10,6 @@
 //! verified, and the image's name comes last. Layers that several images have are stored once. What an image is called by is what was
 //! verified: every blob by digest and size, every layer by its content, the whole by the digest of its manifest.
 
-#![expect(dead_code, reason = "names of registries are parsed; fetching from them follows")]
-
 mod archive;
 mod blob;
 mod config;
@@ -22,7 +20,9 @@ mod image;
 mod import;
 mod limits;
 mod manifest;
+mod pull;
 mod reference;
+mod registry;
 mod store;
 #[cfg(test)]
 mod tape;
@@ -34,6 +34,8 @@ pub use digest::{DiffId, Digest};
 pub use error::Error;
 pub use image::Image;
 pub use limits::Limits;
+pub use pull::Progress;
 pub use reference::Reference;
+pub use registry::{Credentials, Secret};
 pub use store::{About, Exclusive, Held, Images, Pruned};
 pub use unpack::{Ownership, Unpacked, unpack};

@@ -37,7 +37,7 @@ fn target(flow: &Flow) -> String {
 }
 
 /// An amount of bytes, as people read it.
-fn bytes(count: u64) -> String {
+pub(super) fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if count < 1024 {
         return format!("{count} B");

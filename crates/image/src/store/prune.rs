@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::lock::Lock;
 use super::staging::{remove_folder, rename_folder, sweep};
 use super::{Images, read_json};
@@ -26,14 +28,14 @@ pub struct Held {
 }
 
 /// What was removed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
     /// How many layers.
-    pub layers: u64,
+    pub layers: usize,
     /// How many bytes were in their files.
     pub bytes: u64,
     /// How many unfinished pulls and imports of killed processes.
-    pub unfinished: u64,
+    pub unfinished: usize,
 }
 
 impl Images {
@@ -65,7 +67,7 @@ impl Exclusive<'_> {
         let images = self.images;
         let mut keep = in_use.clone();
         keep.extend(images.list()?.into_iter().flat_map(|image| image.layers));
-        let mut pruned = Pruned { unfinished: sweep(images)? as u64, ..Pruned::default() };
+        let mut pruned = Pruned { unfinished: sweep(images)?, ..Pruned::default() };
         for path in images.files("layers")? {
             if id(&path).is_some_and(|id| !keep.contains(&id)) {
                 pruned.bytes += remove_layer(images, &path)?;
