@@ -5,9 +5,12 @@
 //! none. A driver's own store is the truth: nobody keeps a second list. Nothing here could be answered by one machine
 //! only: a driver may speak to an engine elsewhere.
 
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
 mod error;
 mod id;
 mod info;
+mod mock;
 mod spec;
 
 use std::ffi::OsString;
@@ -21,6 +24,7 @@ use redoma_jail::{Ending, Terminal};
 pub use error::DriverError;
 pub use id::{Name, Owner, SandboxId};
 pub use info::{Info, Past, SnapshotInfo, State, Stats};
+pub use mock::{Call, Mock};
 pub use spec::{Amounts, DriverName, ImageName, Label, Mount, Rules, Spec, User};
 
 /// Makes sandboxes.
