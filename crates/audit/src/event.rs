@@ -8,8 +8,8 @@ mod network;
 mod session;
 
 pub use activity::{
-    Alert, Exec, FileAction, FileEvent, Lifecycle, Limit, LimitAction, LimitKind, McpCall, Phase, Severity,
-    Snapshot, SnapshotAction,
+    Alert, Exec, ExecEnd, FileAction, FileEvent, Lifecycle, Limit, LimitAction, LimitKind, McpCall, Phase,
+    Severity, Snapshot, SnapshotAction,
 };
 pub use network::{
     Answer, Approval, Decision, DecisionBy, Direction, Dns, Exchange, Flow, Message, Process, Question, Tls,
@@ -33,6 +33,8 @@ pub enum Event {
     Checkpoint(Checkpoint),
     /// A program was started.
     Exec(Exec),
+    /// A program that was started has ended.
+    ExecEnd(ExecEnd),
     /// A file was changed, hidden or moved by the keeper, or touched as a sensor saw it.
     File(FileEvent),
     /// A question was decided by the policy.

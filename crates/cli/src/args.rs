@@ -5,6 +5,7 @@ mod image;
 mod net;
 mod policy;
 mod run;
+mod sandbox;
 mod workspace;
 
 use std::path::PathBuf;
@@ -25,6 +26,11 @@ pub(crate) use policy::{
     PolicyShowArgs, PolicyTrustArgs,
 };
 pub(crate) use run::{LayerArgs, NetArg, RunArgs, TierArg, WorkspaceArg};
+pub(crate) use sandbox::{
+    AmountArgs, CopyArgs, CreateArgs, DriverArg, ExecArgs, ForkArgs, KeeperArgs, ListArgs, OneArgs,
+    RemoveArgs, SandboxArgs, SandboxCommand, SandboxLogsArgs, ShellArgs, SnapshotArgs, SnapshotPruneArgs,
+    SnapshotRemoveArgs, SnapshotsArgs, SnapshotsCommand, StatsArgs, UserArg,
+};
 pub(crate) use workspace::{
     ChangesApplyArgs, ChangesArgs, ChangesCommand, ChangesDiscardArgs, ChangesListArgs, PickArgs, UndoArgs,
 };
@@ -69,10 +75,24 @@ pub(crate) enum Command {
     Proxy(Box<ProxyArgs>),
     Image(ImageArgs),
     Audit(AuditArgs),
+    Sandbox(SandboxArgs),
+    Snapshot(SnapshotsArgs),
     Redteam(RedteamArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
     Version(VersionArgs),
+    Keeper(KeeperArgs),
+}
+
+impl Command {
+    /// Whether its exit code is that of a command, so that its own failures have codes that tell them apart.
+    pub(crate) fn runs_a_command(&self) -> bool {
+        match self {
+            Self::Run(_) => true,
+            Self::Sandbox(args) => matches!(args.command, SandboxCommand::Exec(_) | SandboxCommand::Shell(_)),
+            _ => false,
+        }
+    }
 }
 
 /// Say what this machine can enforce, and what is missing

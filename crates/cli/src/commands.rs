@@ -15,6 +15,7 @@ mod proxy;
 mod record;
 mod redteam;
 mod run;
+mod sandbox;
 mod sessions;
 mod tier;
 mod undo;
@@ -42,6 +43,9 @@ pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Ex
         Command::Log(args) => log::log(&args, printer),
         Command::Net(args) => net::dispatch(args, printer),
         Command::Audit(args) => audit::dispatch(args, printer),
+        Command::Sandbox(args) => sandbox::dispatch(args, printer),
+        Command::Snapshot(args) => sandbox::snapshots(args, printer),
+        Command::Keeper(args) => sandbox::keeper(&args),
         Command::Redteam(args) => redteam::redteam(&args, printer),
         Command::Completions(args) => completions::completions(&args, printer),
         Command::Man(args) => man::man(&args, printer),

@@ -7,6 +7,7 @@ use redoma_audit::escape::{printable, printable_block};
 use redoma_policy::PolicyError;
 use redoma_sandbox::RunError;
 use redoma_sandbox::changes::ChangesError;
+use redoma_sandbox::driver::DriverError;
 use redoma_sandbox::homes::HomesError;
 use redoma_sandbox::project::ProjectError;
 use redoma_sandbox::settings::SettingsError;
@@ -53,6 +54,9 @@ pub(crate) fn report(error: &anyhow::Error, exit: Exit) -> Exit {
     // Nobody reads standard error any more: the exit code still tells.
     let _ = anstream::stderr().write_all(render(error).as_bytes());
     let of_run = error.chain().find_map(|cause| cause.downcast_ref::<RunError>()).map(RunError::exit_code);
+    let of_driver = error.chain().find_map(|cause| cause.downcast_ref::<DriverError>());
+    let of_run =
+        of_run.or_else(|| of_driver.filter(|_| exit == Exit::NO_BOUNDARY).map(DriverError::exit_code));
     of_run.map_or(exit, Exit::of_command)
 }
 
@@ -126,6 +130,7 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
             .or_else(|| cause.downcast_ref::<redoma_audit::Error>().and_then(redoma_audit::Error::hint))
             .or_else(|| cause.downcast_ref::<redoma_image::Error>().and_then(redoma_image::Error::hint))
             .or_else(|| cause.downcast_ref::<RunError>().map(RunError::hint))
+            .or_else(|| cause.downcast_ref::<DriverError>().map(DriverError::hint))
             .or_else(|| cause.downcast_ref::<ChangesError>().map(ChangesError::hint))
             .or_else(|| cause.downcast_ref::<UndoError>().map(UndoError::hint))
             .or_else(|| cause.downcast_ref::<ProjectError>().map(ProjectError::hint))

@@ -63,14 +63,14 @@ fn agent(layers: &LayerArgs, command: &[OsString]) -> anyhow::Result<Option<Agen
 }
 
 /// `NAME` passes a variable, `NAME=VALUE` sets it.
-fn variable(typed: &str) -> (String, Option<String>) {
+pub(crate) fn variable(typed: &str) -> (String, Option<String>) {
     match typed.split_once('=') {
         Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
         None => (typed.to_owned(), None),
     }
 }
 
-fn amount<T>(flag: &'static str, typed: Option<&str>) -> anyhow::Result<Option<T>>
+pub(crate) fn amount<T>(flag: &'static str, typed: Option<&str>) -> anyhow::Result<Option<T>>
 where
     T: std::str::FromStr,
     T::Err: std::error::Error + Send + Sync + 'static,

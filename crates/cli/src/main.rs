@@ -18,7 +18,8 @@ use clap::Parser;
 fn main() -> ExitCode {
     let cli = args::Cli::parse();
     let printer = printer::Printer::new(cli.quiet);
-    let started_nothing = matches!(cli.command, args::Command::Run(_)).then_some(exit::Exit::NO_BOUNDARY);
+    let runs = cli.command.runs_a_command();
+    let started_nothing = runs.then_some(exit::Exit::NO_BOUNDARY);
     match commands::dispatch(cli.command, &printer) {
         Ok(exit) => exit.into(),
         Err(error) => failure::report(&error, started_nothing.unwrap_or(exit::Exit::FAILED)).into(),

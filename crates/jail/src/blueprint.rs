@@ -143,6 +143,13 @@ pub enum Piece {
         /// What is seen instead.
         with: Cover,
     },
+    /// Something else in the place of a file, if there is one.
+    Replace {
+        /// Where.
+        at: PathBuf,
+        /// What is seen instead.
+        with: Cover,
+    },
 }
 
 impl Piece {
@@ -155,7 +162,8 @@ impl Piece {
             | Self::Overlay { at, .. }
             | Self::Link { at, .. }
             | Self::Pin { at, .. }
-            | Self::Cover { at, .. } => at,
+            | Self::Cover { at, .. }
+            | Self::Replace { at, .. } => at,
         }
     }
 }

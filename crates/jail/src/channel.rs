@@ -29,6 +29,8 @@ pub(crate) enum Request {
     Signal { command: u32, signal: i32, group: bool },
     /// End a command and every process that it started, which it was started for ([`ExecRequest::held`]).
     End { command: u32 },
+    /// Connect to a port inside.
+    Dial(u16),
     /// Stop everything inside but init, or let it go on.
     Freeze(bool),
 }
@@ -87,6 +89,8 @@ pub(crate) enum Report {
     Ended { command: u32, ending: Ending },
     /// Nothing but init is left.
     Alone,
+    /// How connecting went; the socket comes along if it went well.
+    Dialled(Result<(), Failure>),
 }
 
 /// How a command ended.
@@ -116,7 +120,10 @@ pub(crate) const MOST_DESCRIPTORS: usize = 16;
 
 impl Channel {
     /// Both ends.
-    pub(crate) fn pair() -> Result<(Self, Self), Errno> {
+    ///
+    /// # Errors
+    /// What `socketpair(2)` says.
+    pub fn pair() -> Result<(Self, Self), Errno> {
         let (a, b) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         Ok((Self(a), Self(b)))
     }

@@ -203,6 +203,10 @@ impl Init {
                 self.end_command(command);
                 Ok(())
             }
+            (Request::Dial(port), _) => match network::dial(port) {
+                Ok(socket) => self.channel.send(&Report::Dialled(Ok(())), &[socket.as_fd()]),
+                Err(failure) => self.channel.send(&Report::Dialled(Err(failure)), &[]),
+            },
             (Request::Mapped, _) => Ok(()),
             (Request::Freeze(frozen), _) => {
                 self.signal_all(if frozen { Signal::STOP } else { Signal::CONT });

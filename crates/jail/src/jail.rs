@@ -144,7 +144,8 @@ impl Jail {
         let wanted = exec.number;
         self.start_command(exec, streams)?;
         loop {
-            match self.receive()?.ok_or(JailError::Gone)? {
+            let (report, along) = self.hear()?.ok_or(JailError::Gone)?;
+            match event_of(report, along)? {
                 Event::Started { number, running } if number == wanted => return Ok(running),
                 Event::NotStarted { number, failure } if number == wanted => return Err(failure.into()),
                 other => self.told.borrow_mut().push_back(other),
@@ -199,25 +200,38 @@ impl Jail {
     /// [`JailError::Channel`] for a message that makes no sense.
     pub fn event(&self) -> Result<Option<Event>, JailError> {
         let told = self.told.borrow_mut().pop_front();
-        told.map_or_else(|| self.receive(), |told| Ok(Some(told)))
+        if told.is_some() {
+            return Ok(told);
+        }
+        self.hear()?.map(|(report, along)| event_of(report, along)).transpose()
     }
 
-    fn receive(&self) -> Result<Option<Event>, JailError> {
-        let (report, descriptors) = match self.channel.receive() {
-            Ok(Some(told)) => told,
-            Ok(None) | Err(Errno::PIPE | Errno::CONNRESET) => return Ok(None),
-            Err(errno) => return Err(JailError::Channel(errno)),
-        };
-        Ok(Some(match report {
-            Report::Started { command: number, pid } => {
-                Event::Started { number, running: Running { pid, terminal: descriptors.into_iter().next() } }
+    /// A TCP socket inside, connected to `port` on the sandbox's loopback, as [`Entrance::dial`](crate::Entrance::dial)
+    /// gives where there is a network.
+    ///
+    /// # Errors
+    /// [`JailError::Step`] when nobody listens; [`JailError::Channel`] or [`JailError::Gone`] when init is gone.
+    pub fn dial(&self, port: u16) -> Result<OwnedFd, JailError> {
+        self.channel.send(&Request::Dial(port), &[]).map_err(JailError::Channel)?;
+        loop {
+            match self.hear()?.ok_or(JailError::Gone)? {
+                (Report::Dialled(Ok(())), socket) => return socket.into_iter().next().ok_or(JailError::Gone),
+                (Report::Dialled(Err(failure)), _) => return Err(failure.into()),
+                (report, along) => self.told.borrow_mut().push_back(event_of(report, along)?),
             }
-            Report::NotStarted { command: number, failure } => Event::NotStarted { number, failure },
-            Report::Stopped { command: number } => Event::Stopped { number },
-            Report::Ended { command: number, ending } => Event::Ended { number, ending },
-            Report::Alone => Event::Alone,
-            Report::Wired(_) | Report::Ready(_) | Report::Failed(_) => return Err(JailError::Gone),
-        }))
+        }
+    }
+
+    /// Whether [`Self::event`] would not wait, though init said nothing new.
+    pub fn has_event(&self) -> bool {
+        !self.told.borrow().is_empty()
+    }
+
+    fn hear(&self) -> Result<Option<(Report, Vec<OwnedFd>)>, JailError> {
+        match self.channel.receive() {
+            Err(Errno::PIPE | Errno::CONNRESET) => Ok(None),
+            heard => heard.map_err(JailError::Channel),
+        }
     }
 
     /// The sandbox's root folder, for looking at its files from outside (full tier). Opened with `O_PATH`.
@@ -319,6 +333,21 @@ impl AsFd for Jail {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
     }
+}
+
+fn event_of(report: Report, along: Vec<OwnedFd>) -> Result<Event, JailError> {
+    Ok(match report {
+        Report::Started { command: number, pid } => {
+            Event::Started { number, running: Running { pid, terminal: along.into_iter().next() } }
+        }
+        Report::NotStarted { command: number, failure } => Event::NotStarted { number, failure },
+        Report::Stopped { command: number } => Event::Stopped { number },
+        Report::Ended { command: number, ending } => Event::Ended { number, ending },
+        Report::Alone => Event::Alone,
+        Report::Wired(_) | Report::Ready(_) | Report::Failed(_) | Report::Dialled(_) => {
+            return Err(JailError::Gone);
+        }
+    })
 }
 
 /// Sandboxes inside the sandbox need Landlock's file rules off, which are all that the landlock tier has.

@@ -27,6 +27,7 @@ mod supervisor;
 
 pub use blueprint::{Blueprint, Canary, Cover, Grant, Layers, Piece, Privileges, Rights, Root, Wire};
 pub use channel::{Channel, Ending, Enforced, Ids, Terminal};
+pub use child::as_root_of;
 pub use error::{Failure, JailError, Step};
 pub use identity::Identity;
 pub use jail::{Event, Exec, Jail, Raising, Running};

@@ -34,7 +34,8 @@ pub(crate) fn end_below(leader: Pid) {
             return;
         }
         children.into_iter().for_each(kill_tree);
-        // For the leader to reap.
+        // For the leader to reap; it stops when its command does.
+        let _ = rustix::process::kill_process(leader, Signal::CONT);
         rustix::thread::sched_yield();
     }
 }

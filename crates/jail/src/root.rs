@@ -47,7 +47,11 @@ fn open(piece: &Piece) -> Result<Option<OwnedFd>, Failure> {
         Piece::Host { at, writable } => open_host(at, *writable).map(Some),
         Piece::Bind { from, writable, .. } => open_host(from, *writable).map(Some),
         Piece::Overlay { at, layers } => open_overlay(at, layers).map(Some),
-        Piece::Private { .. } | Piece::Link { .. } | Piece::Pin { .. } | Piece::Cover { .. } => Ok(None),
+        Piece::Private { .. }
+        | Piece::Link { .. }
+        | Piece::Pin { .. }
+        | Piece::Cover { .. }
+        | Piece::Replace { .. } => Ok(None),
     }
 }
 
@@ -244,6 +248,11 @@ impl Root {
             (Piece::Link { at, target }, _) => self.link(at, target),
             (Piece::Pin { at, read_only }, _) => self.pin(at, *read_only),
             (Piece::Cover { at, with }, _) => self.cover(at, with),
+            (Piece::Replace { at, with }, _) => match self.open(at) {
+                // A link is another name of a file that is replaced itself.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
+                _ => self.cover(at, with),
+            },
             (Piece::Host { .. } | Piece::Bind { .. } | Piece::Overlay { .. }, None) => {
                 unreachable!("opened above")
             }

@@ -259,8 +259,7 @@ fn lead(command: Pid, holds: bool) -> ! {
     redoma_sys::restore_default_signals();
     let _ = redoma_sys::block_signals(&[Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::TSTP]);
     loop {
-        let of = if holds { None } else { Some(command) };
-        match rustix::process::waitpid(of, WaitOptions::UNTRACED) {
+        match rustix::process::wait(WaitOptions::UNTRACED) {
             // An orphan of the command's.
             Ok(Some((pid, _))) if pid != command => {}
             Ok(Some((_, status))) if status.stopped() => {

@@ -210,7 +210,7 @@ impl Keeper<'_> {
         let gateway = self.gateway.as_ref().map(|gateway| push(&mut fds, gateway.as_fd(), PollFlags::IN));
         let keys =
             self.asking.as_ref().and_then(Asking::keys).map(|keys| push(&mut fds, keys, PollFlags::IN));
-        let (input, output, inner) = self.relay_places(&mut fds, wants);
+        let places = relay_places(self.relay.as_ref(), &mut fds, wants);
         let pipes: Vec<(usize, usize)> =
             self.pipes.waits().map(|(index, fd, flags)| (index, push(&mut fds, fd, flags))).collect();
         match rustix::event::poll(&mut fds, left.as_ref()) {
@@ -226,31 +226,8 @@ impl Keeper<'_> {
             gateway: any(gateway),
             keys: any(keys),
             pipes: pipes.into_iter().filter(|(_, at)| any(Some(*at))).map(|(index, _)| index).collect(),
-            relay: Wants {
-                read_input: any(input),
-                write_output: any(output),
-                read_inner: any(inner) && wants.read_inner,
-                write_inner: any(inner) && wants.write_inner,
-            },
+            relay: relay_ready(places, wants, any),
         }))
-    }
-
-    /// Where the relay's input, output and inner end are among the descriptors, as far as they are waited for.
-    fn relay_places<'b>(
-        &'b self,
-        fds: &mut Vec<PollFd<'b>>,
-        wants: Wants,
-    ) -> (Option<usize>, Option<usize>, Option<usize>) {
-        let Some(relay) = &self.relay else { return (None, None, None) };
-        let (input, output, inner) = relay.descriptors();
-        let mut inner_flags = PollFlags::empty();
-        inner_flags.set(PollFlags::IN, wants.read_inner);
-        inner_flags.set(PollFlags::OUT, wants.write_inner);
-        (
-            input.filter(|_| wants.read_input).map(|fd| push(fds, fd, PollFlags::IN)),
-            output.filter(|_| wants.write_output).map(|fd| push(fds, fd, PollFlags::OUT)),
-            (!inner_flags.is_empty()).then(|| push(fds, inner, inner_flags)),
-        )
     }
 
     fn take_signal(&mut self) -> Result<(), RunError> {
@@ -298,7 +275,40 @@ impl Keeper<'_> {
     }
 }
 
-fn push<'a>(fds: &mut Vec<PollFd<'a>>, fd: BorrowedFd<'a>, flags: PollFlags) -> usize {
+/// Where a relay's input, output and inner end are among the descriptors, as far as they are waited for.
+pub(crate) type RelayPlaces = (Option<usize>, Option<usize>, Option<usize>);
+
+pub(crate) fn relay_places<'a>(
+    relay: Option<&'a Relay>,
+    fds: &mut Vec<PollFd<'a>>,
+    wants: Wants,
+) -> RelayPlaces {
+    let Some(relay) = relay else { return (None, None, None) };
+    let (input, output, inner) = relay.descriptors();
+    let mut inner_flags = PollFlags::empty();
+    inner_flags.set(PollFlags::IN, wants.read_inner);
+    inner_flags.set(PollFlags::OUT, wants.write_inner);
+    (
+        input.filter(|_| wants.read_input).map(|fd| push(fds, fd, PollFlags::IN)),
+        output.filter(|_| wants.write_output).map(|fd| push(fds, fd, PollFlags::OUT)),
+        (!inner_flags.is_empty()).then(|| push(fds, inner, inner_flags)),
+    )
+}
+
+pub(crate) fn relay_ready(
+    (input, output, inner): RelayPlaces,
+    wants: Wants,
+    any: impl Fn(Option<usize>) -> bool,
+) -> Wants {
+    Wants {
+        read_input: any(input),
+        write_output: any(output),
+        read_inner: any(inner) && wants.read_inner,
+        write_inner: any(inner) && wants.write_inner,
+    }
+}
+
+pub(crate) fn push<'a>(fds: &mut Vec<PollFd<'a>>, fd: BorrowedFd<'a>, flags: PollFlags) -> usize {
     fds.push(PollFd::from_borrowed_fd(fd, flags));
     fds.len() - 1
 }

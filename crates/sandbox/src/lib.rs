@@ -1,8 +1,11 @@
 //! Sandboxes: the manager, the native driver, change sets and undo.
 
 mod ask;
+pub mod attach;
+mod canary;
 pub mod changes;
 pub mod decoy;
+pub mod disposable;
 pub mod driver;
 mod error;
 mod folder;
@@ -39,6 +42,6 @@ pub mod why;
 
 pub use error::RunError;
 pub use kept::Kept;
-pub use manager::Manager;
+pub use manager::{Driven, Manager};
 pub use proxy::Listening;
 pub use run::{NetworkSummary, Refused, RunEnd, RunOutcome, RunRequest};

@@ -1,11 +1,15 @@
-//! The one way to sandboxes: the CLI, and later MCP and the dashboard, talk to [`Manager`] alone.
+//! The one way to sandboxes: the CLI, and later MCP and the dashboard, talk to [`Manager`] alone. For one command it makes
+//! a sandbox itself; for those that outlive a command it knows the drivers.
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 
 use redoma_audit::{SessionId, Store};
 use redoma_policy::ResolvedPolicy;
 
+use crate::disposable::Native;
+use crate::driver::{Driver, DriverError, DriverName, Name, SandboxId};
 use crate::error::RunError;
 use crate::homes::Homes;
 use crate::machine;
@@ -17,15 +21,103 @@ use crate::run::{NetworkSummary, RunOutcome, RunRequest};
 use crate::unfinished::{self, Finished};
 
 /// Makes, drives and ends sandboxes.
-#[derive(Clone, Debug)]
 pub struct Manager {
     homes: Homes,
+    native: Native,
+    others: Vec<Other>,
+}
+
+/// Another driver than the native one, reached when it is needed.
+struct Other {
+    name: DriverName,
+    reach: Box<dyn Fn() -> Result<Box<dyn Driver>, DriverError> + Send + Sync>,
+    reached: OnceLock<Box<dyn Driver>>,
+}
+
+/// A sandbox, and what drives it.
+pub struct Driven<'m> {
+    /// What drives it.
+    pub driver: &'m dyn Driver,
+    /// Which it is.
+    pub id: SandboxId,
 }
 
 impl Manager {
     /// A manager of what is kept in `homes`.
     pub fn new(homes: Homes) -> Self {
-        Self { homes }
+        Self { native: Native::new(homes.clone()), homes, others: Vec::new() }
+    }
+
+    /// Adds a driver. `reach` is called when somebody needs it, once.
+    #[must_use]
+    pub fn with_driver(
+        mut self,
+        name: DriverName,
+        reach: impl Fn() -> Result<Box<dyn Driver>, DriverError> + Send + Sync + 'static,
+    ) -> Self {
+        self.others.push(Other { name, reach: Box::new(reach), reached: OnceLock::new() });
+        self
+    }
+
+    /// Where everything is kept.
+    pub fn homes(&self) -> &Homes {
+        &self.homes
+    }
+
+    /// The native driver, for what only it has.
+    pub fn native(&self) -> &Native {
+        &self.native
+    }
+
+    /// A driver by its name.
+    ///
+    /// # Errors
+    /// [`DriverError::Unsupported`] where there is none, or why it cannot be reached.
+    pub fn driver(&self, name: DriverName) -> Result<&dyn Driver, DriverError> {
+        if name == DriverName::Native {
+            return Ok(&self.native);
+        }
+        let other = self.others.iter().find(|other| other.name == name);
+        let other = other.ok_or_else(|| DriverError::Unsupported {
+            driver: name,
+            what: "be used here".into(),
+            hint: "use `--driver native`".into(),
+        })?;
+        other.get()
+    }
+
+    /// Every driver that can be reached; the native one first.
+    pub fn drivers(&self) -> impl Iterator<Item = &dyn Driver> {
+        let others = self.others.iter().filter_map(|other| other.get().ok());
+        std::iter::once(&self.native as &dyn Driver).chain(others)
+    }
+
+    /// Which sandbox is meant by a name, an id, or the beginning of one, of whichever driver.
+    ///
+    /// # Errors
+    /// [`DriverError::NoSandbox`] and [`DriverError::Ambiguous`].
+    pub fn find(&self, text: &str) -> Result<Driven<'_>, DriverError> {
+        let mut missing = DriverError::NoSandbox(text.to_owned());
+        for driver in self.drivers() {
+            match driver.find(text) {
+                Ok(id) => return Ok(Driven { driver, id }),
+                Err(error @ DriverError::Ambiguous(_)) => missing = error,
+                Err(_) => {}
+            }
+        }
+        Err(missing)
+    }
+
+    /// Which driver has a snapshot.
+    ///
+    /// # Errors
+    /// [`DriverError::NoSnapshot`].
+    pub fn find_snapshot(&self, name: &Name) -> Result<&dyn Driver, DriverError> {
+        let has = |driver: &&dyn Driver| {
+            let all = driver.snapshots().and_then(|snapshots| snapshots.snapshots().ok());
+            all.is_some_and(|all| all.iter().any(|snapshot| snapshot.name == *name))
+        };
+        self.drivers().find(has).ok_or_else(|| DriverError::NoSnapshot(name.to_string()))
     }
 
     /// Creates a sandbox, runs the command in it on the caller's streams, and destroys it.
@@ -62,6 +154,35 @@ impl Manager {
                 Err(error)
             }
         }
+    }
+}
+
+impl Other {
+    fn get(&self) -> Result<&dyn Driver, DriverError> {
+        if self.reached.get().is_none() {
+            // Another thread may have been quicker: its is as good.
+            let _ = self.reached.set((self.reach)()?);
+        }
+        let reached = self.reached.get();
+        reached.map(|driver| &**driver).ok_or(DriverError::Gone(None))
+    }
+}
+
+impl Driven<'_> {
+    /// A capability of its driver's.
+    ///
+    /// # Errors
+    /// [`DriverError::Unsupported`], saying that the driver cannot do `what`.
+    pub fn able<'d, T: ?Sized>(
+        &'d self,
+        what: &str,
+        capability: impl FnOnce(&'d dyn Driver) -> Option<&'d T>,
+    ) -> Result<&'d T, DriverError> {
+        capability(self.driver).ok_or_else(|| DriverError::Unsupported {
+            driver: self.driver.name(),
+            what: what.to_owned(),
+            hint: "make it with `--driver native`".into(),
+        })
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod drawing;
 
+pub(crate) use drawing::default_private_bytes;
+
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::PathBuf;

@@ -1,18 +1,21 @@
 //! What a run writes into the record.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use redoma_audit::event::{
-    Alert, Approval, Decision, DecisionBy, Exec, FileAction, FileEvent, Lifecycle, Limit, LimitAction,
-    LimitKind, Outcome, Phase, Question, SessionEnd, SessionMeta, Severity, Usage, Verdict,
+    Alert, Approval, Decision, DecisionBy, Exec, ExecEnd, FileAction, FileEvent, Lifecycle, Limit,
+    LimitAction, LimitKind, Outcome, Phase, Question, SessionEnd, SessionMeta, Severity, Usage, Verdict,
 };
 use redoma_audit::{Argv, Digest, Event, SessionId, SessionLog, Store, Text};
 use redoma_jail::{Ending, limits};
 use redoma_policy::{NetworkDefault, ResolvedPolicy, Tier};
 
 use crate::ask::Answered;
+use crate::driver::Spec;
 use crate::error::RunError;
 use crate::quarantine::{self, Quarantined};
 use crate::run::{RunEnd, RunRequest};
@@ -36,6 +39,7 @@ impl RunRecord {
             cwd: text(&request.cwd),
             project: Some(text(&policy.project)),
             agent: policy.agent.as_ref().map(|agent| Text::new(agent.name.as_str())),
+            sandbox: None,
             driver: Text::new("native"),
             tier: match tier {
                 Tier::Full => redoma_audit::event::Tier::Full,
@@ -47,6 +51,37 @@ impl RunRecord {
             keeper: rustix::process::getpid().as_raw_nonzero().get().unsigned_abs(),
             kernel: Text::new(&*rustix::system::uname().release().to_string_lossy()),
         })?))
+    }
+
+    /// The log of one life of a sandbox that outlives it.
+    pub(crate) fn begin_sandbox(
+        store: &Store,
+        session: SessionId,
+        spec: &Spec,
+        policy: &ResolvedPolicy,
+    ) -> Result<Self, RunError> {
+        let arguments = ["redoma".to_owned(), "sandbox".to_owned(), spec.name.to_string()];
+        Ok(Self(store.begin(SessionMeta {
+            sandbox: Some(Text::new(spec.id.as_str())),
+            net: Text::new(network_name(policy.network.default)),
+            policy: digest(policy),
+            tier: redoma_audit::event::Tier::Full,
+            ..own(session, &arguments, "native")
+        })?))
+    }
+
+    /// A command was started in such a sandbox.
+    pub(crate) fn exec(&mut self, pid: u32, argv: &[OsString], cwd: &Path) -> Result<(), RunError> {
+        let cwd = Some(Text::new(cwd.as_os_str()));
+        self.append(&Event::Exec(Exec { pid, path: None, argv: Argv::new(argv), cwd }))
+    }
+
+    pub(crate) fn exec_end(&mut self, pid: u32, end: RunEnd, wall: Duration) -> Result<(), RunError> {
+        self.append(&Event::ExecEnd(ExecEnd { pid, outcome: outcome(end), wall_us: micros(wall) }))
+    }
+
+    pub(crate) fn phase(&mut self, phase: Phase) -> Result<(), RunError> {
+        self.append(&Event::Lifecycle(Lifecycle { phase, detail: None }))
     }
 
     /// The log of a proxy, which runs no command.
@@ -174,7 +209,7 @@ impl RunRecord {
         }))
     }
 
-    pub(crate) fn time_limit(&mut self, allowed: std::time::Duration) -> Result<(), RunError> {
+    pub(crate) fn time_limit(&mut self, allowed: Duration) -> Result<(), RunError> {
         self.append(&Event::Limit(Limit {
             limit: LimitKind::Time,
             allowed: micros(allowed),
@@ -224,6 +259,7 @@ fn own(session: SessionId, arguments: &[String], driver: &str) -> SessionMeta {
         cwd: Text::new("/"),
         project: None,
         agent: None,
+        sandbox: None,
         driver: Text::new(driver),
         tier: redoma_audit::event::Tier::Landlock,
         net: Text::new("none"),
@@ -248,7 +284,12 @@ pub(crate) fn failed(error: &RunError) -> Outcome {
     Outcome::Failed { reason: Text::new(&error.to_string()) }
 }
 
-pub(crate) fn micros(time: std::time::Duration) -> u64 {
+/// The same, where all that is left of the error is its words.
+pub(crate) fn failed_with(why: &str) -> Outcome {
+    Outcome::Failed { reason: Text::new(why) }
+}
+
+pub(crate) fn micros(time: Duration) -> u64 {
     time.as_micros().try_into().unwrap_or(u64::MAX)
 }
 

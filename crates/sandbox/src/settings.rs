@@ -162,6 +162,18 @@ impl Settings {
         Ok(layers.into_iter().flatten().collect())
     }
 
+    /// What a disposable sandbox is under: the administrator's policy as it is now, and the one that the user named when
+    /// it was made. What the user has for projects is not for it.
+    pub(crate) fn sources_of_sandbox(named: Option<&str>) -> Result<Vec<Source>, SettingsError> {
+        let named = named.map(|text| Source {
+            layer: Layer::Project,
+            path: None,
+            text: text.as_bytes().to_vec(),
+            trusted: true,
+        });
+        Ok(system_policy(Path::new(SYSTEM_POLICY))?.into_iter().chain(named).collect())
+    }
+
     /// Writes a policy file whole. What was there before is replaced, never written through.
     pub fn write_policy(&self, path: &Path, text: &str) -> Result<(), SettingsError> {
         let failed = |source| SettingsError::Write { path: path.to_owned(), source };

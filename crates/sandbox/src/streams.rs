@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use redoma_jail::Terminal;
 use redoma_sys::Errno;
-use rustix::fs::{FileType, major, minor};
+use rustix::fs::{FileType, Mode, OFlags, major, minor};
 use rustix::net::{SocketType, sockopt};
 
 use crate::error::RunError;
@@ -21,6 +21,8 @@ pub(crate) struct Streams {
     pub(crate) terminal: [bool; 3],
     /// Whether each is a pipe or a socket, which are not handed in either; [`Pipes`] says why.
     relayed: [bool; 3],
+    /// Whether there is nothing to read, whatever standard input is.
+    silent: bool,
 }
 
 /// A stream as the command gets it.
@@ -54,11 +56,26 @@ impl Streams {
     /// [`RunError::Stream`] for what would be more than a stream inside: a folder is a way into the host's tree, a
     /// block device is a disk, and a socket that is not connected is a way into the host's network.
     pub(crate) fn of_caller() -> Result<Self, RunError> {
-        let mut streams = Self { terminal: [false; 3], relayed: [false; 3] };
+        let mut streams = Self { terminal: [false; 3], relayed: [false; 3], silent: false };
         for (index, fd) in all().into_iter().enumerate() {
             let kind = kind_of(fd, NAMES[index])?;
             streams.terminal[index] = matches!(kind, Kind::Terminal);
             streams.relayed[index] = matches!(kind, Kind::Pipe);
+        }
+        Ok(streams)
+    }
+
+    /// The same for a command that has a terminal only if it is asked for, and standard input only if that is: else there
+    /// is nothing to read, and a terminal of the user's is written to as a pipe is.
+    pub(crate) fn of_caller_for(interactive: bool, terminal: bool) -> Result<Self, RunError> {
+        let mut streams = Self::of_caller()?;
+        if !terminal {
+            streams.relayed = std::array::from_fn(|at| streams.relayed[at] || streams.terminal[at]);
+            streams.terminal = [false; 3];
+        }
+        if !interactive {
+            streams.silent = true;
+            streams.terminal[0] = false;
         }
         Ok(streams)
     }
@@ -68,6 +85,11 @@ impl Streams {
         let (mut handed, mut pipes) = (Vec::new(), Pipes::default());
         let [_, output, error] = all();
         for (index, outer) in all().into_iter().enumerate().filter(|(index, _)| !self.terminal[*index]) {
+            if index == 0 && self.silent {
+                let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+                handed.push(Handed::Pipe(null));
+                continue;
+            }
             handed.push(match (self.relayed[index], handed.last()) {
                 (false, _) => Handed::Outer(outer),
                 // `2>&1`: what is written to either comes in the order in which it was written.

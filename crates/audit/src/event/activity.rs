@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Verdict;
+use super::{Outcome, Verdict};
 use crate::{Argv, Digest, Text};
 
 /// A program was started.
@@ -18,6 +18,17 @@ pub struct Exec {
     /// Its working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<Text>,
+}
+
+/// A program that was started has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExecEnd {
+    /// The process, as [`Exec`] had it.
+    pub pid: u32,
+    /// How.
+    pub outcome: Outcome,
+    /// How long it ran, in microseconds.
+    pub wall_us: u64,
 }
 
 /// Something happened to a file.

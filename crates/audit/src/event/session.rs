@@ -21,6 +21,9 @@ pub struct SessionMeta {
     /// The agent preset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Text>,
+    /// The sandbox, where it outlives the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Text>,
     /// The driver, `native` for instance.
     pub driver: Text,
     /// What the kernel enforces.

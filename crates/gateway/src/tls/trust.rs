@@ -81,6 +81,11 @@ impl Trust {
         Self { certificate, bundle, replaced }
     }
 
+    /// Where systems keep their bundle, for a system that is not this host's.
+    pub fn bundles() -> impl Iterator<Item = PathBuf> {
+        BUNDLES.iter().map(PathBuf::from)
+    }
+
     /// The variables that programs are to have, and what each leads to.
     pub fn variables() -> impl Iterator<Item = (&'static str, Leads)> {
         VARIABLES.into_iter()

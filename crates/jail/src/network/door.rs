@@ -79,7 +79,7 @@ impl AsFd for Door {
 }
 
 /// IPv4 first, since that is what most servers listen on.
-fn dial(port: u16) -> Result<OwnedFd, Failure> {
+pub(crate) fn dial(port: u16) -> Result<OwnedFd, Failure> {
     let v4 = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
     connect(v4).or_else(|errno| connect(v6).map_err(|_| errno)).step_at(Step::Dial, v4.to_string())

@@ -30,6 +30,9 @@ pub enum DriverError {
     Start(#[source] RunError),
     #[error("the sandbox ended while it was being used{}", .0.as_ref().map(|why| format!(": {why}")).unwrap_or_default())]
     Gone(Option<String>),
+    /// By a sandbox's keeper, or by an engine.
+    #[error("{message}")]
+    Told { message: String, hint: String, code: i32 },
     #[error("{0}")]
     Settings(#[from] SettingsError),
     #[error("cannot {what} {path:?}: {source}")]
@@ -60,6 +63,7 @@ impl DriverError {
             | Self::Files { hint, .. }
             | Self::Image { hint, .. }
             | Self::Engine { hint, .. }
+            | Self::Told { hint, .. }
             | Self::Invalid { hint, .. } => hint.clone(),
             Self::Start(error) => error.hint(),
             Self::Gone(_) => "redoma log".into(),
@@ -74,6 +78,7 @@ impl DriverError {
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Start(error) => error.exit_code(),
+            Self::Told { code, .. } => *code,
             _ => 125,
         }
     }

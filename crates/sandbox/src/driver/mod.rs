@@ -22,7 +22,7 @@ use std::time::Duration;
 use redoma_jail::{Ending, Terminal};
 
 pub use error::DriverError;
-pub use id::{Name, Owner, SandboxId};
+pub use id::{InvalidName, Name, Owner, SandboxId};
 pub use info::{Info, Past, SnapshotInfo, State, Stats};
 pub use mock::{Call, Mock};
 pub use spec::{Amounts, DriverName, ImageName, Label, Mount, Rules, Spec, User};
@@ -74,6 +74,33 @@ pub trait Driver: Send + Sync {
     /// [`DriverError`] when its store cannot be read.
     fn list(&self) -> Result<Vec<Info>, DriverError>;
 
+    /// Which sandbox is meant by a name, an id, or the beginning of one.
+    ///
+    /// # Errors
+    /// [`DriverError::NoSandbox`] and [`DriverError::Ambiguous`].
+    fn find(&self, text: &str) -> Result<SandboxId, DriverError> {
+        let all = self.list()?;
+        if let Some(named) = all.iter().find(|info| info.spec.name.as_str() == text) {
+            return Ok(named.spec.id);
+        }
+        let begins = |id: &SandboxId| !text.is_empty() && id.as_str().starts_with(text);
+        let mut begun = all.iter().map(|info| info.spec.id).filter(begins);
+        match (begun.next(), begun.next()) {
+            (Some(id), None) => Ok(id),
+            (Some(_), Some(_)) => Err(DriverError::Ambiguous(text.to_owned())),
+            (None, _) => Err(DriverError::NoSandbox(text.to_owned())),
+        }
+    }
+
+    /// One sandbox.
+    ///
+    /// # Errors
+    /// [`DriverError::NoSandbox`].
+    fn info(&self, id: &SandboxId) -> Result<Info, DriverError> {
+        let found = self.list()?.into_iter().find(|info| info.spec.id == *id);
+        found.ok_or_else(|| DriverError::NoSandbox(id.to_string()))
+    }
+
     /// Stopping the clock for a sandbox.
     fn pausing(&self) -> Option<&dyn Pausing> {
         None
@@ -91,6 +118,11 @@ pub trait Driver: Send + Sync {
 
     /// What a sandbox uses.
     fn statistics(&self) -> Option<&dyn Statistics> {
+        None
+    }
+
+    /// What detached commands wrote.
+    fn logging(&self) -> Option<&dyn Logging> {
         None
     }
 
@@ -312,6 +344,15 @@ pub trait Statistics {
     /// # Errors
     /// [`DriverError`].
     fn stats(&self, id: &SandboxId) -> Result<Stats, DriverError>;
+}
+
+/// A driver that keeps what detached commands write.
+pub trait Logging {
+    /// All that is kept, oldest first; with `follow` until the sandbox ends.
+    ///
+    /// # Errors
+    /// [`DriverError`].
+    fn logs(&self, id: &SandboxId, follow: bool) -> Result<Box<dyn Read>, DriverError>;
 }
 
 /// A driver that can tell what happened.

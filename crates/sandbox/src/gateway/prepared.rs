@@ -127,6 +127,21 @@ impl Prepared {
         pieces
     }
 
+    /// The same for a view that is not made of the host's system folders.
+    pub(crate) fn pieces_of_image(&self) -> Vec<Piece> {
+        let file = |content: &[u8]| Cover::File(content.to_vec(), 0o444);
+        let folder = Cover::Folder(vec![
+            (CERTIFICATE.into(), self.trust.certificate.clone(), 0o444),
+            (BUNDLE.into(), self.trust.bundle.clone(), 0o444),
+        ]);
+        let own = [
+            Piece::Cover { at: FOLDER.into(), with: folder },
+            Piece::Cover { at: "/etc/resolv.conf".into(), with: file(RESOLV_CONF.as_bytes()) },
+        ];
+        let replaced = Trust::bundles().map(|at| Piece::Replace { at, with: file(&self.trust.bundle) });
+        own.into_iter().chain(replaced).collect()
+    }
+
     /// Writes what the landlock tier's commands read into their folder for temporary files.
     pub(crate) fn write_into(&self, folder: &Path) -> io::Result<()> {
         fs::write(folder.join(CERTIFICATE), &self.trust.certificate)?;

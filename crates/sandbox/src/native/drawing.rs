@@ -1,16 +1,15 @@
 //! What a sandbox is drawn from, and what is started in it.
 
 use std::ffi::OsString;
-use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::OpenOptionsExt;
+use std::net::TcpListener;
 use std::path::Path;
 
 use redoma_jail::limits::Limits;
-use redoma_jail::{Blueprint, Canary, Exec, Identity, Privileges, Root, Wire};
+use redoma_jail::{Blueprint, Exec, Identity, Privileges, Root, Wire};
 use redoma_policy::{Effect, Question, Tier};
 
 use super::Run;
+use crate::canary;
 use crate::error::RunError;
 use crate::gateway::Prepared;
 use crate::streams::Streams;
@@ -57,7 +56,7 @@ impl Run<'_> {
         limits: &Limits,
         wire: Option<Wire>,
     ) -> Result<(Blueprint, TcpListener), RunError> {
-        let (canary, listener) = self.canary()?;
+        let (canary, listener) = canary::set_out(self.homes)?;
         let policy = &self.request.policy;
         let blueprint = Blueprint {
             tier: self.tier,
@@ -74,29 +73,6 @@ impl Run<'_> {
             canary,
         };
         Ok((blueprint, listener))
-    }
-
-    /// Three things that work out here and must not in there.
-    fn canary(&self) -> Result<(Canary, TcpListener), RunError> {
-        let folder = self.make(self.homes.state().join("canary"), "the canary's folder")?;
-        let read = folder.join("secret");
-        let prepare =
-            |path: &Path, source| RunError::Prepare { what: "the canary", path: path.to_owned(), source };
-        if !read.exists() {
-            let mut options = fs::OpenOptions::new();
-            options
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&read)
-                .map_err(|e| prepare(&read, e))?;
-        }
-        fs::File::open(&read).map_err(|source| prepare(&read, source))?;
-        let listener =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|source| prepare(&folder, source))?;
-        let connect = listener.local_addr().map_err(|source| prepare(&folder, source))?.port();
-        Ok((Canary { read, write: folder, connect }, listener))
     }
 
     fn can_read(&self, path: &Path) -> bool {
@@ -136,7 +112,7 @@ impl Run<'_> {
 }
 
 /// A quarter of the machine's memory for each private file system: room for a build, not for the whole machine.
-fn default_private_bytes() -> u64 {
+pub(crate) fn default_private_bytes() -> u64 {
     let info = rustix::system::sysinfo();
     info.totalram * u64::from(info.mem_unit) / 4
 }

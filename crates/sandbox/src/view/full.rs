@@ -61,7 +61,7 @@ impl Drawing<'_> {
             Piece::Overlay { .. } => 2,
             Piece::Link { .. } => 3,
             Piece::Pin { .. } => 4,
-            Piece::Cover { .. } => 5,
+            Piece::Cover { .. } | Piece::Replace { .. } => 5,
         };
         let at = piece.at().clone();
         self.pieces.insert((at.components().count(), order, at), piece);

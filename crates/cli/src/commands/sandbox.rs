@@ -1,0 +1,82 @@
+//! `redoma sandbox …` and `redoma snapshot …`: sandboxes that outlive one command.
+
+mod copy;
+mod create;
+mod exec;
+mod list;
+mod live;
+mod remove;
+mod snapshot;
+
+use redoma_sandbox::driver::{DriverError, DriverName, Name};
+use redoma_sandbox::homes::Homes;
+use redoma_sandbox::{Driven, Manager, disposable};
+
+use crate::args::{DriverArg, KeeperArgs, SandboxArgs, SandboxCommand, SnapshotsArgs, SnapshotsCommand};
+use crate::exit::Exit;
+use crate::printer::Printer;
+
+pub(crate) fn dispatch(args: SandboxArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let manager = manager(None)?;
+    match args.command {
+        SandboxCommand::Create(args) => create::create(&args, printer),
+        SandboxCommand::Exec(args) => exec::exec(&manager, args),
+        SandboxCommand::Shell(args) => exec::shell(&manager, args),
+        SandboxCommand::Ls(args) => list::list(&manager, &args, printer),
+        SandboxCommand::Info(args) => list::info(&manager, &args, printer),
+        SandboxCommand::Rm(args) => remove::remove(&manager, &args, printer),
+        SandboxCommand::Logs(args) => live::logs(&manager, &args, printer),
+        SandboxCommand::Stats(args) => live::stats(&manager, &args, printer),
+        SandboxCommand::History(args) => list::history(&manager, &args, printer),
+        SandboxCommand::Pause(args) => live::pause(&manager, &args, printer),
+        SandboxCommand::Resume(args) => live::resume(&manager, &args, printer),
+        SandboxCommand::Cp(args) => copy::copy(&manager, &args, printer),
+        SandboxCommand::Snapshot(args) => snapshot::take(&manager, &args, printer),
+        SandboxCommand::Fork(args) => snapshot::fork(&manager, &args, printer),
+        SandboxCommand::Checkpoint(args) => live::checkpoint(&manager, &args, printer),
+        SandboxCommand::Restore(args) => live::restore(&manager, &args, printer),
+    }
+}
+
+pub(crate) fn snapshots(args: SnapshotsArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let manager = manager(None)?;
+    match args.command {
+        SnapshotsCommand::Ls(args) => snapshot::list(&manager, &args, printer),
+        SnapshotsCommand::Rm(args) => snapshot::remove(&manager, &args, printer),
+        SnapshotsCommand::Prune(args) => snapshot::prune(&manager, &args, printer),
+    }
+}
+
+/// Becomes a sandbox's keeper.
+pub(crate) fn keeper(args: &KeeperArgs) -> anyhow::Result<Exit> {
+    Ok(Exit::of_command(disposable::keep(&Homes::from_env()?, args.id.parse()?)))
+}
+
+/// The manager with every driver there is.
+pub(crate) fn manager(engine: Option<&str>) -> anyhow::Result<Manager> {
+    let _ = engine;
+    Ok(Manager::new(Homes::from_env()?))
+}
+
+/// The sandbox that is meant.
+fn find<'m>(manager: &'m Manager, text: &str) -> Result<Driven<'m>, DriverError> {
+    manager.find(text)
+}
+
+fn name(text: &str) -> Result<Name, DriverError> {
+    text.parse().map_err(|error: redoma_sandbox::driver::InvalidName| DriverError::Invalid {
+        what: "the name".into(),
+        why: error.to_string(),
+        hint: "choose another name".into(),
+    })
+}
+
+impl From<DriverArg> for DriverName {
+    fn from(typed: DriverArg) -> Self {
+        match typed {
+            DriverArg::Native => Self::Native,
+            DriverArg::Oci => Self::Oci,
+            DriverArg::Mock => Self::Mock,
+        }
+    }
+}

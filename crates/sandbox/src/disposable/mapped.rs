@@ -1,0 +1,45 @@
+//! What is done to files of users that exist only inside: as user 0 of such a user namespace.
+
+use std::path::Path;
+
+use redoma_jail::{Failure, Identity, Step};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::store::failed;
+use crate::driver::DriverError;
+use crate::leftovers::remove_path;
+
+/// The ranges of users of sandboxes here; what is missing where there are none.
+pub(crate) fn identity(as_root: bool) -> Result<Identity, String> {
+    let name = rustix::process::getuid().as_raw().to_string();
+    let name = ["USER", "LOGNAME"]
+        .iter()
+        .find_map(|variable| std::env::var(variable).ok().filter(|name| !name.is_empty()))
+        .unwrap_or(name);
+    Identity::with_ranges(as_root, &name)
+}
+
+/// Does something with the rights that a sandbox's user 0 has over the sandbox's files.
+pub(crate) fn act<T: Serialize + DeserializeOwned>(
+    act: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let ranges = identity(true).map_err(|_| Failure::new(Step::MapUser, rustix::io::Errno::PERM))?;
+    redoma_jail::as_root_of(&ranges, act)
+}
+
+pub(crate) fn remove(folder: &Path) -> Result<(), DriverError> {
+    let errno =
+        |error: std::io::Error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+    act(|| remove_path(folder).map_err(|error| Failure::at(Step::Create, folder, errno(error))))
+        .map_err(|failure| failed("remove", folder, failure.errno().into()))
+}
+
+/// Copies a layer as it is; how many bytes.
+pub(crate) fn copy(from: &Path, _to: &Path) -> Result<u64, DriverError> {
+    Err(DriverError::Unsupported {
+        driver: crate::driver::DriverName::Native,
+        what: format!("freeze {} while something runs in it", from.display()),
+        hint: "wait until its commands have ended".into(),
+    })
+}
