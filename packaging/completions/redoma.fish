@@ -41,10 +41,13 @@ complete -c redoma -n "__fish_redoma_needs_command" -f -a "net" -d 'Show what we
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "proxy" -d 'Serve the gateway by itself, as an HTTP and SOCKS 5 proxy, until it is interrupted'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "image" -d 'Keep the images that sandboxes are made from'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "audit" -d 'Keep the record: check it, or remove what is old'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "sandbox" -d 'Make sandboxes, run commands in them, freeze, fork and throw them away'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "snapshot" -d 'List, compare and remove snapshots'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "redteam" -d 'Attack the boundary from inside, harmlessly, and show what stopped each attempt'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "man" -d 'Print a manual page'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "version" -d 'Print the version'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "keeper" -d 'Be the keeper of a sandbox; started by the others'
 complete -c redoma -n "__fish_redoma_using_subcommand run" -l policy -d 'Use this file in place of the project\'s redoma.toml' -r -F
 complete -c redoma -n "__fish_redoma_using_subcommand run" -l profile -d 'Begin from this profile' -r
 complete -c redoma -n "__fish_redoma_using_subcommand run" -l agent -d 'Add what this agent needs' -r
@@ -300,6 +303,118 @@ complete -c redoma -n "__fish_redoma_using_subcommand audit; and __fish_seen_sub
 complete -c redoma -n "__fish_redoma_using_subcommand audit; and __fish_seen_subcommand_from verify" -l json -d 'Print JSON'
 complete -c redoma -n "__fish_redoma_using_subcommand audit; and __fish_seen_subcommand_from verify" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand audit; and __fish_seen_subcommand_from verify" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "create" -d 'Make a sandbox'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "exec" -d 'Run a command in a sandbox'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "shell" -d 'Open a shell in a sandbox'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "ls" -d 'List sandboxes'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "info" -d 'Say all about a sandbox'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "rm" -d 'End sandboxes and remove all of them'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "logs" -d 'Show what detached commands of a sandbox wrote'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "stats" -d 'Show what a sandbox uses'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "history" -d 'List the commands that ran in a sandbox'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "pause" -d 'Stop every process of a sandbox where it stands'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "resume" -d 'Let a paused sandbox go on'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "cp" -d 'Copy files into a sandbox or out of it'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "snapshot" -d 'Freeze the file system of a sandbox under a name'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "fork" -d 'Make sandboxes from a snapshot; limits, rules and mounts are as they were'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "checkpoint" -d 'Keep every process of a sandbox on disk and end them'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "restore" -d 'Bring back what a checkpoint keeps'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l name -d 'Its name; without one it gets one' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l net -d 'The network, where no rule decides' -r -f -a "none\t'No network at all'
+deny\t'Only what a rule allows'
+ask\t'Ask the user'
+allow\t'Everything but what a rule denies'"
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l allow -d 'Allow connections to hosts, or what a tool needs: `npm`, `pip`, `cargo`, `git`, …' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l policy -d 'Put the sandbox under this policy file' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l publish -d 'Let a port of this machine\'s loopback lead to a port inside' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l mount -d 'Show a folder or file of this machine inside; `:ro` read-only, `:overlay` with changes kept aside' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l env -d 'Pass a variable to every command, or set it' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l workdir -d 'Where commands run' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l user -d 'Who commands are' -r -f -a "root\t'User 0 inside, who is you and nobody else outside'
+me\t'You, under your own number'"
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l cpus -d 'Limit processors, such as 1.5' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l memory -d 'Limit memory, such as 1GiB' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l pids -d 'Limit processes and threads' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l disk -d 'Limit what it changes on its file system, such as 4GiB' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l time -d 'End it this long after it was made, such as 2h' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l template -d 'Begin from a template; `redoma templates` lists them' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l driver -d 'What makes the sandbox' -r -f -a "native\t'This machine\'s kernel'
+oci\t'Docker or Podman'
+mock\t'Nothing: for tests'"
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l engine-host -d 'The engine of the oci driver: a socket, `ssh://…` or `tcp://…`' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from exec" -l timeout -d 'End the command and all it started after this time' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from exec" -l workdir -d 'Where it runs' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from exec" -l env -d 'Pass a variable, or set it' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from exec" -s i -l interactive -d 'Pass standard input on'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from exec" -s t -l tty -d 'Give the command a terminal'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from exec" -s d -l detach -d 'Leave it running, with its output in the sandbox\'s log'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from exec" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from exec" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from shell" -l workdir -d 'Where it runs' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from shell" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from shell" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from ls" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from ls" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from info" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from info" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from info" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from rm" -l all -d 'All there are'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from rm" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from rm" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from rm" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from logs" -s f -l follow -d 'Go on as more comes'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from logs" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from logs" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from stats" -s f -l follow -d 'Go on every second'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from stats" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from stats" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from stats" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from history" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from history" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from history" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from pause" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from pause" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from pause" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from resume" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from resume" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from resume" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from cp" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from cp" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from cp" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from snapshot" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from snapshot" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from snapshot" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from fork" -l name -d 'A name for a sandbox; several make several' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from fork" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from fork" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from fork" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from checkpoint" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from checkpoint" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from checkpoint" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from restore" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from restore" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from restore" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and not __fish_seen_subcommand_from ls rm prune" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and not __fish_seen_subcommand_from ls rm prune" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and not __fish_seen_subcommand_from ls rm prune" -f -a "ls" -d 'List snapshots'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and not __fish_seen_subcommand_from ls rm prune" -f -a "rm" -d 'Remove snapshots; sandboxes that stand on them stay as they are'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and not __fish_seen_subcommand_from ls rm prune" -f -a "prune" -d 'Remove snapshots that are older than something'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from ls" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from ls" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from rm" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from rm" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from rm" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from prune" -l max-age -d 'How old they may be, such as 7d' -r
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from prune" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from prune" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from prune" -s h -l help -d 'Print help'
 complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l tier -d 'The tier to attack; without it, what this machine has' -r -f -a "full\t'Namespaces, Landlock and seccomp'
 landlock\t'Landlock and seccomp'"
 complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l attempt -d 'Make one attempt, here and now; used inside' -r
@@ -315,3 +430,5 @@ complete -c redoma -n "__fish_redoma_using_subcommand man" -s h -l help -d 'Prin
 complete -c redoma -n "__fish_redoma_using_subcommand version" -l json -d 'Print JSON'
 complete -c redoma -n "__fish_redoma_using_subcommand version" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand version" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand keeper" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand keeper" -s h -l help -d 'Print help'

@@ -572,6 +572,273 @@ _arguments "${_arguments_options[@]}" : \
     ;;
 esac
 ;;
+(sandbox)
+_arguments "${_arguments_options[@]}" : \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+":: :_redoma__subcmd__sandbox_commands" \
+"*::: :->sandbox" \
+&& ret=0
+
+    case $state in
+    (sandbox)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:redoma-sandbox-command-$line[1]:"
+        case $line[1] in
+            (create)
+_arguments "${_arguments_options[@]}" : \
+'--name=[Its name; without one it gets one]:NAME:_default' \
+'--net=[The network, where no rule decides]:MODE:((none\:"No network at all"
+deny\:"Only what a rule allows"
+ask\:"Ask the user"
+allow\:"Everything but what a rule denies"))' \
+'*--allow=[Allow connections to hosts, or what a tool needs\: \`npm\`, \`pip\`, \`cargo\`, \`git\`, …]:HOST[:PORT],…:_default' \
+'--policy=[Put the sandbox under this policy file]:FILE:_files' \
+'*--publish=[Let a port of this machine'\''s loopback lead to a port inside]:HOST:INSIDE:_default' \
+'*--mount=[Show a folder or file of this machine inside; \`\:ro\` read-only, \`\:overlay\` with changes kept aside]:PATH:INSIDE[:ro|:overlay]:_files' \
+'*--env=[Pass a variable to every command, or set it]:NAME[=VALUE]:_default' \
+'--workdir=[Where commands run]:PATH:_files' \
+'--user=[Who commands are]:USER:((root\:"User 0 inside, who is you and nobody else outside"
+me\:"You, under your own number"))' \
+'--cpus=[Limit processors, such as 1.5]:N:_default' \
+'--memory=[Limit memory, such as 1GiB]:SIZE:_default' \
+'--pids=[Limit processes and threads]:N:_default' \
+'--disk=[Limit what it changes on its file system, such as 4GiB]:SIZE:_default' \
+'--time=[End it this long after it was made, such as 2h]:SPAN:_default' \
+'()--template=[Begin from a template; \`redoma templates\` lists them]:NAME:_default' \
+'--driver=[What makes the sandbox]:DRIVER:((native\:"This machine'\''s kernel"
+oci\:"Docker or Podman"
+mock\:"Nothing\: for tests"))' \
+'--engine-host=[The engine of the oci driver\: a socket, \`ssh\://…\` or \`tcp\://…\`]:URL:_default' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'::image -- `host`, a folder that is a root file system, or an image:_default' \
+&& ret=0
+;;
+(exec)
+_arguments "${_arguments_options[@]}" : \
+'--timeout=[End the command and all it started after this time]:SPAN:_default' \
+'--workdir=[Where it runs]:PATH:_files' \
+'*--env=[Pass a variable, or set it]:NAME[=VALUE]:_default' \
+'-i[Pass standard input on]' \
+'--interactive[Pass standard input on]' \
+'-t[Give the command a terminal]' \
+'--tty[Give the command a terminal]' \
+'(-i --interactive -t --tty)-d[Leave it running, with its output in the sandbox'\''s log]' \
+'(-i --interactive -t --tty)--detach[Leave it running, with its output in the sandbox'\''s log]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':id -- The sandbox:_default' \
+'*::command -- The command and its arguments:_cmdambivalent' \
+&& ret=0
+;;
+(shell)
+_arguments "${_arguments_options[@]}" : \
+'--workdir=[Where it runs]:PATH:_files' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':id -- The sandbox:_default' \
+&& ret=0
+;;
+(ls)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+(info)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':id -- The sandbox:_default' \
+&& ret=0
+;;
+(rm)
+_arguments "${_arguments_options[@]}" : \
+'()--all[All there are]' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'*::ids -- The sandboxes:_default' \
+&& ret=0
+;;
+(logs)
+_arguments "${_arguments_options[@]}" : \
+'-f[Go on as more comes]' \
+'--follow[Go on as more comes]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':id -- The sandbox:_default' \
+&& ret=0
+;;
+(stats)
+_arguments "${_arguments_options[@]}" : \
+'-f[Go on every second]' \
+'--follow[Go on every second]' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':id -- The sandbox:_default' \
+&& ret=0
+;;
+(history)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':id -- The sandbox:_default' \
+&& ret=0
+;;
+(pause)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':id -- The sandbox:_default' \
+&& ret=0
+;;
+(resume)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':id -- The sandbox:_default' \
+&& ret=0
+;;
+(cp)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+':from -- What to copy:_files' \
+':to -- Where to:_files' \
+&& ret=0
+;;
+(snapshot)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':id -- The sandbox:_default' \
+':name -- The snapshot'\''s name:_default' \
+&& ret=0
+;;
+(fork)
+_arguments "${_arguments_options[@]}" : \
+'*--name=[A name for a sandbox; several make several]:NAME:_default' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':snapshot -- The snapshot:_default' \
+&& ret=0
+;;
+(checkpoint)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':id -- The sandbox:_default' \
+&& ret=0
+;;
+(restore)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':id -- The sandbox:_default' \
+&& ret=0
+;;
+        esac
+    ;;
+esac
+;;
+(snapshot)
+_arguments "${_arguments_options[@]}" : \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+":: :_redoma__subcmd__snapshot_commands" \
+"*::: :->snapshot" \
+&& ret=0
+
+    case $state in
+    (snapshot)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:redoma-snapshot-command-$line[1]:"
+        case $line[1] in
+            (ls)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+(rm)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'*::names -- The snapshots:_default' \
+&& ret=0
+;;
+(prune)
+_arguments "${_arguments_options[@]}" : \
+'--max-age=[How old they may be, such as 7d]:SPAN:_default' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+        esac
+    ;;
+esac
+;;
 (redteam)
 _arguments "${_arguments_options[@]}" : \
 '--tier=[The tier to attack; without it, what this machine has]:TIER:((full\:"Namespaces, Landlock and seccomp"
@@ -613,6 +880,15 @@ _arguments "${_arguments_options[@]}" : \
 '--help[Print help]' \
 && ret=0
 ;;
+(keeper)
+_arguments "${_arguments_options[@]}" : \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':id -- The sandbox:_default' \
+&& ret=0
+;;
         esac
     ;;
 esac
@@ -635,10 +911,13 @@ _redoma_commands() {
 'proxy:Serve the gateway by itself, as an HTTP and SOCKS 5 proxy, until it is interrupted' \
 'image:Keep the images that sandboxes are made from' \
 'audit:Keep the record\: check it, or remove what is old' \
+'sandbox:Make sandboxes, run commands in them, freeze, fork and throw them away' \
+'snapshot:List, compare and remove snapshots' \
 'redteam:Attack the boundary from inside, harmlessly, and show what stopped each attempt' \
 'completions:Print the completion script of a shell' \
 'man:Print a manual page' \
 'version:Print the version' \
+'keeper:Be the keeper of a sandbox; started by the others' \
     )
     _describe -t commands 'redoma commands' commands "$@"
 }
@@ -746,6 +1025,11 @@ _redoma__subcmd__image__subcmd__rm_commands() {
     local commands; commands=()
     _describe -t commands 'redoma image rm commands' commands "$@"
 }
+(( $+functions[_redoma__subcmd__keeper_commands] )) ||
+_redoma__subcmd__keeper_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma keeper commands' commands "$@"
+}
 (( $+functions[_redoma__subcmd__log_commands] )) ||
 _redoma__subcmd__log_commands() {
     local commands; commands=()
@@ -849,10 +1133,136 @@ _redoma__subcmd__run_commands() {
     local commands; commands=()
     _describe -t commands 'redoma run commands' commands "$@"
 }
+(( $+functions[_redoma__subcmd__sandbox_commands] )) ||
+_redoma__subcmd__sandbox_commands() {
+    local commands; commands=(
+'create:Make a sandbox' \
+'exec:Run a command in a sandbox' \
+'shell:Open a shell in a sandbox' \
+'ls:List sandboxes' \
+'info:Say all about a sandbox' \
+'rm:End sandboxes and remove all of them' \
+'logs:Show what detached commands of a sandbox wrote' \
+'stats:Show what a sandbox uses' \
+'history:List the commands that ran in a sandbox' \
+'pause:Stop every process of a sandbox where it stands' \
+'resume:Let a paused sandbox go on' \
+'cp:Copy files into a sandbox or out of it' \
+'snapshot:Freeze the file system of a sandbox under a name' \
+'fork:Make sandboxes from a snapshot; limits, rules and mounts are as they were' \
+'checkpoint:Keep every process of a sandbox on disk and end them' \
+'restore:Bring back what a checkpoint keeps' \
+    )
+    _describe -t commands 'redoma sandbox commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__checkpoint_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__checkpoint_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox checkpoint commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__cp_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__cp_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox cp commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__create_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__create_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox create commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__exec_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__exec_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox exec commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__fork_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__fork_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox fork commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__history_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__history_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox history commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__info_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__info_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox info commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__logs_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__logs_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox logs commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__ls_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__ls_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox ls commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__pause_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__pause_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox pause commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__restore_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__restore_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox restore commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__resume_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__resume_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox resume commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__rm_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__rm_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox rm commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__shell_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__shell_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox shell commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__snapshot_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__snapshot_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox snapshot commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__sandbox__subcmd__stats_commands] )) ||
+_redoma__subcmd__sandbox__subcmd__stats_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma sandbox stats commands' commands "$@"
+}
 (( $+functions[_redoma__subcmd__sessions_commands] )) ||
 _redoma__subcmd__sessions_commands() {
     local commands; commands=()
     _describe -t commands 'redoma sessions commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__snapshot_commands] )) ||
+_redoma__subcmd__snapshot_commands() {
+    local commands; commands=(
+'ls:List snapshots' \
+'rm:Remove snapshots; sandboxes that stand on them stay as they are' \
+'prune:Remove snapshots that are older than something' \
+    )
+    _describe -t commands 'redoma snapshot commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__snapshot__subcmd__ls_commands] )) ||
+_redoma__subcmd__snapshot__subcmd__ls_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma snapshot ls commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__snapshot__subcmd__prune_commands] )) ||
+_redoma__subcmd__snapshot__subcmd__prune_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma snapshot prune commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__snapshot__subcmd__rm_commands] )) ||
+_redoma__subcmd__snapshot__subcmd__rm_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma snapshot rm commands' commands "$@"
 }
 (( $+functions[_redoma__subcmd__undo_commands] )) ||
 _redoma__subcmd__undo_commands() {

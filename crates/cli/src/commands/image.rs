@@ -1,14 +1,14 @@
 //! `redoma image`: what sandboxes are made from.
 
 mod import;
-mod in_use;
 mod ls;
 mod prune;
 mod pull;
 mod rm;
 
 use redoma_audit::escape::printable;
-use redoma_image::{About, Fetched, Image, Images, Limits, Ownership};
+use redoma_image::{Fetched, Image, Images, Reference};
+use redoma_sandbox::Manager;
 use redoma_sandbox::homes::Homes;
 
 use super::net::bytes;
@@ -27,16 +27,24 @@ pub(crate) fn dispatch(args: ImageArgs, printer: &Printer) -> anyhow::Result<Exi
     }
 }
 
+/// Has an image here, fetched if it has to be.
+pub(crate) fn need(reference: &Reference, printer: &Printer) -> anyhow::Result<()> {
+    if open(&Homes::from_env()?)?.get(reference)?.is_none() {
+        printer.note(format_args!("{reference} is not here yet: pulling it"));
+        let fetched = pull::fetch(reference, printer)?;
+        Manager::new(Homes::from_env()?).native().keep_image(fetched)?;
+    }
+    Ok(())
+}
+
 fn open(homes: &Homes) -> anyhow::Result<Images> {
     Ok(Images::open(&homes.state().join("images"))?)
 }
 
 /// Unpacks what was fetched and puts it into the store.
-fn keep(fetched: Fetched, images: &Images, json: bool, printer: &Printer) -> anyhow::Result<Exit> {
-    for About { notes, .. } in fetched.unpack(Ownership::Mine, &Limits::default())? {
-        notes.iter().for_each(|note| printer.note(printable(note)));
-    }
-    let image = fetched.publish(images)?;
+fn keep(fetched: Fetched, json: bool, printer: &Printer) -> anyhow::Result<Exit> {
+    let (image, notes) = Manager::new(Homes::from_env()?).native().keep_image(fetched)?;
+    notes.iter().for_each(|note| printer.note(printable(note)));
     if json {
         printer.json(&image)?;
     } else {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::lock::Lock;
 use super::staging::{remove_folder, rename_folder, sweep};
@@ -28,7 +28,7 @@ pub struct Held {
 }
 
 /// What was removed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pruned {
     /// How many layers.
     pub layers: usize,

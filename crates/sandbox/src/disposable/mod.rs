@@ -7,6 +7,7 @@ mod command;
 mod control;
 mod drawing;
 mod ids;
+mod images;
 mod keeper;
 mod logs;
 mod mapped;
@@ -63,10 +64,7 @@ impl Native {
             ImageName::Folder(path) => {
                 Ok(Base { chain: vec![drawing::folder_layer(path)?], ..Base::default() })
             }
-            ImageName::Reference(name) => Err(DriverError::Image {
-                why: format!("there is no image {name}"),
-                hint: format!("redoma image pull {name}"),
-            }),
+            ImageName::Reference(name) => self.base_of(name),
         }
     }
 
@@ -92,6 +90,8 @@ impl Native {
             used: self.store.used(&id),
             notes: missing.map(note).into_iter().collect(),
             digest: record.base.digest,
+            entrypoint: record.base.says.entrypoint,
+            cmd: record.base.says.cmd,
             driver: DriverName::Native,
             spec: record.spec,
         }
@@ -147,6 +147,9 @@ impl Driver for Native {
     }
 
     fn create(&self, spec: &Spec) -> Result<Info, DriverError> {
+        // Nobody removes a layer before the record says that it is used.
+        let of_image = matches!(spec.image, ImageName::Reference(_));
+        let _held = of_image.then(|| self.images()?.hold().map_err(DriverError::from)).transpose()?;
         self.make(spec, self.base(&spec.image)?)
     }
 

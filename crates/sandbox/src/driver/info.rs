@@ -16,6 +16,12 @@ pub struct Info {
     /// What its image is called for sure: a digest, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
+    /// What its image starts: the beginning of the command.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub entrypoint: Vec<String>,
+    /// The rest of it, or all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cmd: Vec<String>,
     /// When a command last ran or ended in it, in seconds since 1970.
     pub used: i64,
     /// What the user should know.

@@ -15,5 +15,5 @@ pub(super) fn import(args: &ImageImportArgs, printer: &Printer) -> anyhow::Resul
     let images = open(&Homes::from_env()?)?;
     let path = if args.path == Path::new("-") { Path::new("/dev/stdin") } else { &args.path };
     let fetched = images.import(path, args.name.as_ref(), &Limits::default())?;
-    keep(fetched, &images, args.json, printer)
+    keep(fetched, args.json, printer)
 }

@@ -1,20 +1,16 @@
 //! `redoma image prune`.
 
+use redoma_sandbox::Manager;
 use redoma_sandbox::homes::Homes;
 
-use super::in_use::in_use;
-use super::{bytes, layers, open};
+use super::{bytes, layers};
 use crate::args::ImagePruneArgs;
 use crate::exit::Exit;
 use crate::printer::Printer;
 
 /// Frees what nothing refers to.
 pub(super) fn prune(args: &ImagePruneArgs, printer: &Printer) -> anyhow::Result<Exit> {
-    let homes = Homes::from_env()?;
-    let images = open(&homes)?;
-    let exclusive = images.exclusive()?;
-    // Only now nobody can begin to use a layer.
-    let pruned = exclusive.prune(&in_use(homes.state())?)?;
+    let pruned = Manager::new(Homes::from_env()?).native().prune_images()?;
     if args.json {
         printer.json(&pruned)?;
         return Ok(Exit::OK);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use redoma_image::{Credentials, Limits, Progress};
+use redoma_image::{Credentials, Fetched, Limits, Progress, Reference};
 use redoma_sandbox::homes::Homes;
 
 use super::{bytes, keep, layers, open};
@@ -12,8 +12,13 @@ use crate::printer::Printer;
 
 /// Fetches, verifies, unpacks.
 pub(super) fn pull(args: &ImagePullArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    keep(fetch(&args.reference, printer)?, args.json, printer)
+}
+
+/// Fetches and verifies, and shows how far it is.
+pub(super) fn fetch(reference: &Reference, printer: &Printer) -> anyhow::Result<Fetched> {
     let images = open(&Homes::from_env()?)?;
-    let credentials = Credentials::find(&args.reference, &|name| std::env::var_os(name))?;
+    let credentials = Credentials::find(reference, &|name| std::env::var_os(name))?;
     let mut received = 0;
     let mut all = 0;
     let mut watch = |progress| match progress {
@@ -29,7 +34,7 @@ pub(super) fn pull(args: &ImagePullArgs, printer: &Printer) -> anyhow::Result<Ex
     };
     // Whoever interrupts this ends the process: nothing of a pull is seen before it is whole.
     let cancel = AtomicBool::new(false);
-    let fetched = images.fetch(&args.reference, credentials, &Limits::default(), &mut watch, &cancel);
+    let fetched = images.fetch(reference, credentials, &Limits::default(), &mut watch, &cancel);
     printer.status("");
-    keep(fetched?, &images, args.json, printer)
+    Ok(fetched?)
 }

@@ -12,6 +12,7 @@ use redoma_sandbox::presets;
 use redoma_sandbox::settings::Settings;
 
 use crate::args::{AmountArgs, CreateArgs, UserArg};
+use crate::commands::image;
 use crate::exit::Exit;
 use crate::layers::{amount, variable};
 use crate::printer::Printer;
@@ -19,7 +20,11 @@ use crate::printer::Printer;
 pub(super) fn create(args: &CreateArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let manager = super::manager(args.driver.engine_host.as_deref())?;
     let driver = manager.driver(args.driver.driver.map_or(DriverName::Native, Into::into))?;
-    let info = driver.create(&spec(args, printer)?)?;
+    let spec = spec(args, printer)?;
+    if let (ImageName::Reference(name), DriverName::Native) = (&spec.image, driver.name()) {
+        image::need(&name.parse()?, printer)?;
+    }
+    let info = driver.create(&spec)?;
     info.notes.iter().for_each(|note| printer.note(note));
     if args.json {
         printer.json(&info)?;
@@ -33,7 +38,7 @@ pub(super) fn create(args: &CreateArgs, printer: &Printer) -> anyhow::Result<Exi
 fn spec(args: &CreateArgs, printer: &Printer) -> anyhow::Result<Spec> {
     let settings = Settings::of_process()?;
     let id = SandboxId::random()?;
-    let image = image(args.image.as_deref(), &settings);
+    let image = image_name(args.image.as_deref(), &settings);
     let Allowed { hosts: allow, variables: mut env } = allowed(args, &settings, printer)?;
     env.extend(args.env.iter().filter_map(|typed| passed(typed)));
     let publish = args
@@ -66,7 +71,7 @@ fn spec(args: &CreateArgs, printer: &Printer) -> anyhow::Result<Spec> {
 }
 
 /// A path that is there is a folder; everything else is the name of an image.
-fn image(typed: Option<&str>, settings: &Settings) -> ImageName {
+fn image_name(typed: Option<&str>, settings: &Settings) -> ImageName {
     let Some(typed) = typed else { return ImageName::Host };
     let is_path = typed.starts_with(['/', '.', '~']);
     match is_path {
