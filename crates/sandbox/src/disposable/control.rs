@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command as Program, Stdio};
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::store::{Store, failed};
 use crate::driver::{DriverError, Name, Restart, SandboxId};
+use crate::homes::Homes;
 
 /// What is asked.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,6 +34,8 @@ pub(crate) enum Ask {
     Root,
     /// A connection to a port inside.
     Dial(u16),
+    /// End, if nothing runs: whether it does is what the answer says.
+    Retire,
     /// End.
     Stop,
 }
@@ -95,6 +98,29 @@ impl Refusal {
     }
 }
 
+/// What keepers are: a program, and the folders that it is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Keepers {
+    pub(crate) program: PathBuf,
+    homes: Homes,
+}
+
+impl Keepers {
+    /// This program again.
+    pub(crate) fn of_this_program(homes: &Homes) -> Self {
+        Self { program: "/proc/self/exe".into(), homes: homes.clone() }
+    }
+
+    fn command(&self, id: &SandboxId) -> Program {
+        let mut command = Program::new(&self.program);
+        command.arg0("redoma").args(["keeper", id.as_str()]).env("HOME", self.homes.home());
+        if let Some(root) = self.homes.root() {
+            command.env("REDOMA_HOME", root);
+        }
+        command
+    }
+}
+
 /// A connection to a keeper.
 pub(crate) struct Line {
     channel: Channel,
@@ -119,6 +145,7 @@ impl Line {
     /// Asks the keeper of a sandbox, which is started where there is none.
     pub(crate) fn ask(
         store: &Store,
+        keepers: &Keepers,
         id: &SandboxId,
         ask: &Ask,
         along: &[BorrowedFd<'_>],
@@ -127,7 +154,7 @@ impl Line {
         loop {
             let line = match Self::to_living(store, id)? {
                 Some(line) => line,
-                None => Self::to_new(id)?,
+                None => Self::to_new(keepers, id)?,
             };
             match line.exchange(ask, along) {
                 Err(DriverError::Gone(_)) | Ok((Tell::Busy, _)) if Instant::now() < deadline => {
@@ -143,13 +170,11 @@ impl Line {
     }
 
     /// Starts a keeper, which is this program again: nothing that this process holds or has read goes along.
-    fn to_new(id: &SandboxId) -> Result<Self, DriverError> {
-        let program = Path::new("/proc/self/exe");
+    fn to_new(keepers: &Keepers, id: &SandboxId) -> Result<Self, DriverError> {
         let start = || -> io::Result<Self> {
             let (ours, theirs) = Channel::pair()?;
-            let mut child = Program::new(program)
-                .arg0("redoma")
-                .args(["keeper", id.as_str()])
+            let mut child = keepers
+                .command(id)
                 .stdin(Stdio::from(OwnedFd::from(theirs)))
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
@@ -159,7 +184,7 @@ impl Line {
             child.wait()?;
             Ok(Self { channel: ours })
         };
-        start().map_err(|source| failed("start", program, source))
+        start().map_err(|source| failed("start", &keepers.program, source))
     }
 
     /// One question, one answer.

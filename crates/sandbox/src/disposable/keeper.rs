@@ -340,6 +340,11 @@ impl Keeper {
                 self.tell(id, &Tell::Done, &along)
             }
             Ask::Dial(port) => self.dial(id, port),
+            Ask::Retire if self.idle_until.is_some() && self.commands.is_empty() => {
+                self.over = true;
+                Ok(())
+            }
+            Ask::Retire => self.tell(id, &Tell::Busy, &[]),
             Ask::Stop => {
                 self.over = true;
                 Ok(())

@@ -12,12 +12,19 @@ use crate::leftovers::remove_path;
 
 /// The ranges of users of sandboxes here; what is missing where there are none.
 pub(crate) fn identity(as_root: bool) -> Result<Identity, String> {
-    let name = rustix::process::getuid().as_raw().to_string();
-    let name = ["USER", "LOGNAME"]
-        .iter()
-        .find_map(|variable| std::env::var(variable).ok().filter(|name| !name.is_empty()))
-        .unwrap_or(name);
-    Identity::with_ranges(as_root, &name)
+    Identity::with_ranges(as_root, &user_name())
+}
+
+/// What the machine's own list of users calls the caller; a directory's users are in the environment alone.
+fn user_name() -> String {
+    let number = rustix::process::getuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let entry = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let listed = entry
+        .filter(|entry| entry.get(2) == Some(&number.as_str()))
+        .find_map(|entry| entry.first().map(|name| (*name).to_owned()));
+    let told = || std::env::var("USER").ok().filter(|name| !name.is_empty());
+    listed.or_else(told).unwrap_or(number)
 }
 
 /// Does something with the rights that a sandbox's user 0 has over the sandbox's files.

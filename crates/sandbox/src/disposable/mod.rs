@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use redoma_audit::Event;
 use redoma_audit::event::Outcome;
 
-use control::{Ask, AskExec, Line, Tell};
+use control::{Ask, AskExec, Keepers, Line, Tell};
 use process::Remote;
 use store::{Base, Claimed, Record, Store};
 
@@ -39,6 +39,7 @@ pub use keeper::keep;
 pub struct Native {
     homes: Homes,
     store: Store,
+    keepers: Keepers,
 }
 
 /// How long a keeper has to end everything.
@@ -50,7 +51,14 @@ impl Native {
     /// The driver of what is kept in `homes`.
     #[must_use]
     pub fn new(homes: Homes) -> Self {
-        Self { store: Store::new(&homes), homes }
+        Self { store: Store::new(&homes), keepers: Keepers::of_this_program(&homes), homes }
+    }
+
+    /// The same for a program that is not redoma itself: `redoma` is what keepers are.
+    #[must_use]
+    pub fn with_keeper(mut self, redoma: std::path::PathBuf) -> Self {
+        self.keepers.program = redoma;
+        self
     }
 
     /// Clears away what was being created or removed when its process was killed.
@@ -159,6 +167,9 @@ impl Driver for Native {
         command: &Command,
         streams: &Streams<'_>,
     ) -> Result<Box<dyn Process>, DriverError> {
+        if self.store.read(id)?.is_none() {
+            return Err(DriverError::NoSandbox(id.to_string()));
+        }
         let bytes = |text: &std::ffi::OsString| text.as_bytes().to_vec();
         let ask = Ask::Exec(Box::new(AskExec {
             argv: command.argv.iter().map(bytes).collect(),
@@ -170,7 +181,7 @@ impl Driver for Native {
             log: command.log.as_ref().map(ToString::to_string),
             terminal: streams.terminal,
         }));
-        match Line::ask(&self.store, id, &ask, &streams.given)? {
+        match Line::ask(&self.store, &self.keepers, id, &ask, &streams.given)? {
             (line, Tell::Started { pid }, along) => {
                 Ok(Box::new(Remote::new(line, pid, along.into_iter().next())))
             }

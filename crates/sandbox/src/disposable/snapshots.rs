@@ -15,6 +15,7 @@ impl Snapshots for Native {
         let folder = self.store.folder(id);
         let gone = || DriverError::NoSandbox(id.to_string());
         let mut record = self.store.read(id)?.ok_or_else(gone)?;
+        self.retire(id)?;
         let frozen = match Claimed::take(&folder)? {
             Some(claimed) => self.freeze(&claimed, &mut record, name)?,
             None => self.copy_live(id, &record, name)?,
@@ -38,6 +39,16 @@ impl Snapshots for Native {
 }
 
 impl Native {
+    /// A keeper that only waits for the next command is in nobody's way.
+    fn retire(&self, id: &SandboxId) -> Result<(), DriverError> {
+        let Some(line) = Line::to_living(&self.store, id)? else { return Ok(()) };
+        match line.exchange(&Ask::Retire, &[]) {
+            Ok((Tell::Busy, _)) => Ok(()),
+            // It ends, and takes a moment for it.
+            _ => self.claim_stopped(id).map(drop),
+        }
+    }
+
     /// Nothing runs: the folder with the changes is renamed, however much it holds, and the sandbox goes on with an empty
     /// one above it. The record says first what is about to happen.
     fn freeze(&self, claimed: &Claimed, record: &mut Record, name: &Name) -> Result<Frozen, DriverError> {

@@ -234,7 +234,16 @@ impl World {
             return Err(DriverError::NameTaken(spec.name.clone()));
         }
         let (driver, state, notes) = (DriverName::Mock, State::Stopped, Vec::new());
-        let info = Info { spec: spec.clone(), driver, state, digest: None, used: spec.created, notes };
+        let info = Info {
+            spec: spec.clone(),
+            driver,
+            state,
+            digest: None,
+            used: spec.created,
+            notes,
+            entrypoint: Vec::new(),
+            cmd: Vec::new(),
+        };
         let made = Sandbox { info: info.clone(), tree, clock: Arc::default(), past: Vec::new() };
         self.sandboxes.insert(spec.id, made);
         Ok(info)
