@@ -1,21 +1,13 @@
 //! What a change changes, for reading.
 
-use std::io::Read;
 use std::path::Path;
-use std::time::Duration;
 
+use redoma_layers::text::{self, Body};
 use rustix::fs::{FileType, Stat};
-use similar::{Algorithm, TextDiff};
 
 use super::list::{Item, file_type, mode};
 use super::{Change, ChangeKind};
 use crate::walk::tree::Root;
-
-/// Larger files are summed up like binary ones: nobody reads such a diff.
-const TEXT_MAX: u64 = 1 << 20;
-
-/// After this long the rest of a file is shown as replaced: some texts are made to be slow.
-const TIME_MAX: Duration = Duration::from_secs(2);
 
 /// A change with what it changes. Text and link targets come from inside: escape them before a terminal sees them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,29 +20,6 @@ pub struct FileDiff {
     pub new_mode: Option<u32>,
     /// The content.
     pub body: Body,
-}
-
-/// How content differs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
-    /// Only names, modes or kinds differ.
-    None,
-    /// A unified diff, with `---` and `+++` lines.
-    Text(String),
-    /// Sizes in bytes, of what there was and what there is: not text, or too large to be shown.
-    Binary {
-        /// Before.
-        old: Option<u64>,
-        /// After.
-        new: Option<u64>,
-    },
-    /// Where a link led and leads; what was no link is missing.
-    Link {
-        /// Before.
-        old: Option<Vec<u8>>,
-        /// After.
-        new: Option<Vec<u8>>,
-    },
 }
 
 pub(super) fn diff(lower: &Root, upper: &Root, item: Item) -> FileDiff {
@@ -82,17 +51,10 @@ fn body(lower: &Root, upper: &Root, change: &Change, old: Option<&Stat>, new: Op
     let text = |root: &Root, stat| if is(stat, file) { text(root, path) } else { Some(String::new()) };
     match (text(lower, old), text(upper, new)) {
         (Some(before), Some(after)) => {
-            Body::Text(unified(path, is(old, file), is(new, file), &before, &after))
+            Body::Text(text::unified(path, is(old, file), is(new, file), &before, &after))
         }
         _ => binary,
     }
-}
-
-fn unified(path: &Path, had: bool, has: bool, before: &str, after: &str) -> String {
-    let name =
-        |side, exists| if exists { format!("{side}/{}", path.display()) } else { "/dev/null".to_owned() };
-    let diff = TextDiff::configure().algorithm(Algorithm::Myers).timeout(TIME_MAX).diff_lines(before, after);
-    diff.unified_diff().header(&name("a", had), &name("b", has)).to_string()
 }
 
 fn target(root: &Root, path: &Path) -> Option<Vec<u8>> {
@@ -100,10 +62,6 @@ fn target(root: &Root, path: &Path) -> Option<Vec<u8>> {
     rustix::fs::readlinkat(parent, name, Vec::new()).ok().map(std::ffi::CString::into_bytes)
 }
 
-/// A file's text: UTF-8 without NUL, of bounded size.
 fn text(root: &Root, path: &Path) -> Option<String> {
-    let mut content = Vec::new();
-    std::fs::File::from(root.file(path).ok()?).take(TEXT_MAX + 1).read_to_end(&mut content).ok()?;
-    let is_text = content.len() as u64 <= TEXT_MAX && !content.contains(&0);
-    String::from_utf8(content).ok().filter(|_| is_text)
+    text::of(std::fs::File::from(root.file(path).ok()?))
 }

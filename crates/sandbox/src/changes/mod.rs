@@ -24,7 +24,8 @@ use crate::walk::Matcher;
 use crate::walk::tree::Root;
 
 pub use apply::Applied;
-pub use diff::{Body, FileDiff};
+pub use diff::FileDiff;
+pub use redoma_layers::text::Body;
 pub use select::Selection;
 
 /// A change set: the project, and what a session put over it.

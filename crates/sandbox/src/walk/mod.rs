@@ -11,7 +11,6 @@ pub(crate) mod bytes;
 pub(crate) mod cache;
 mod links;
 pub(crate) mod pool;
-pub(crate) mod remove;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -24,6 +23,8 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use scan::Scan;
+
+pub(crate) use redoma_layers::remove;
 
 /// What a name stands for, as far as a pattern may care. Links are never followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
