@@ -18,6 +18,8 @@ mod files;
 mod gateway;
 mod git;
 mod git_planted;
+mod image;
+mod image_hostile;
 mod lifetime;
 mod limits;
 mod network;

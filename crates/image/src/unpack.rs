@@ -113,8 +113,9 @@ impl Unpacker {
             Meaning::Make(name) => self.make(entry, &name, data),
             Meaning::Hide(name) => self.hide(&name),
             Meaning::HideAll(name) => {
-                self.ensure_folder(name.path())?;
-                self.folders.hide_below(name.path());
+                if self.folder_to_hide_in(name.path())?.is_some() {
+                    self.folders.hide_below(name.path());
+                }
                 Ok(())
             }
             Meaning::Nothing => Ok(()),
@@ -226,7 +227,7 @@ impl Unpacker {
     /// A whiteout speaks of the layers below: what this layer has of the name stays.
     fn hide(&mut self, name: &Name) -> Result<(), Error> {
         let Some((parent, file)) = name.split() else { return Ok(()) };
-        let folder = self.ensure_folder(parent)?;
+        let Some(folder) = self.folder_to_hide_in(parent)? else { return Ok(()) };
         let failed = |errno| unpack_error(&name.path().to_string_lossy(), "mknod", errno);
         match Root::look(&folder, file).map_err(failed)? {
             Found::Nothing => Root::make_whiteout(&folder, file).map_err(failed),
@@ -235,6 +236,15 @@ impl Unpacker {
                 Ok(())
             }
             Found::Whiteout | Found::Other => Ok(()),
+        }
+    }
+
+    /// `None` where this layer has something else than a folder: that hides everything below by itself. umoci writes such
+    /// whiteouts when a file has taken a folder's place.
+    fn folder_to_hide_in(&mut self, path: &Path) -> Result<Option<Rc<OwnedFd>>, Error> {
+        match self.ensure_folder(path) {
+            Err(Error::Entry { .. }) => Ok(None),
+            other => other.map(Some),
         }
     }
 

@@ -194,6 +194,17 @@ fn a_whiteout_does_not_hide_what_its_own_layer_has() {
 }
 
 #[test]
+fn a_whiteout_below_a_file_or_a_link_has_nothing_to_hide() {
+    let tape = Tape::default().file("var", b"1").file("var/.wh.a", b"").file("var/.wh..wh..opq", b"");
+    assert_eq!(unpacked(tape).text("var"), "1");
+    let layer = unpacked(
+        Tape::default().symlink("out", "..").file("out/.wh.victim", b"").file("out/.wh..wh..opq", b""),
+    );
+    assert_eq!(fs::read_to_string(layer.home.path().join("victim")).unwrap(), "untouched");
+    assert_eq!(fs::read_dir(layer.path("")).unwrap().count(), 1);
+}
+
+#[test]
 fn a_whiteout_of_the_folder_above_is_refused() {
     for name in ["a/.wh..", "a/.wh...", ".wh."] {
         assert!(
