@@ -157,17 +157,18 @@ fn a_layer_that_two_images_share_is_fetched_and_stored_once() {
 
 #[test]
 fn pruning_spares_what_a_sandbox_is_made_of() {
-    requires!("docker-registry", "skopeo");
+    requires!("docker-registry", "skopeo", "busybox");
     let (registry, home, mut layout) = (Registry::open(), Home::new(), Layout::new());
-    layout.add("used", &[Layer::default().file("a", "1")]);
+    layout.add("used", &[base()]);
     let name = registry.push(&layout, "used");
-    let pulled = pull(&home, &name).ok().json();
-    let sandbox = home.redoma().join("state/sandboxes/x");
-    fs::create_dir_all(&sandbox).unwrap();
-    fs::write(sandbox.join("sandbox.json"), pulled["layers"].to_string()).unwrap();
+    let _pulled = pull(&home, &name).ok();
+    let sandbox = |args: &[&str]| home.folder("here").redoma([&["sandbox"], args].concat()).run().ok();
+    let _made = sandbox(&["create", &name, "--name", "user", "--net", "none"]);
     let _forgot = image(&home, &["rm", &name]).run().ok();
     assert_eq!(image(&home, &["prune", "--json"]).run().ok().json()["layers"], 0);
-    fs::remove_dir_all(&sandbox).unwrap();
+    let said = sandbox(&["exec", "user", "--", "/bin/busybox", "echo", "still here"]);
+    assert_eq!(said.out(), "still here\n");
+    let _gone = sandbox(&["rm", "user"]);
     assert_eq!(image(&home, &["prune", "--json"]).run().ok().json()["layers"], 1);
 }
 

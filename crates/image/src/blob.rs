@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decompress::decompress;
 use crate::digest::HashingReader;
-use crate::store::{Staging, make_folder, write_json};
+use crate::store::{Staging, make_folder, remove_folder, write_json};
 use crate::{About, DiffId, Error, Image, Images, Limits, Ownership, unpack};
 
 /// A layer's tar stream on disk, plain or compressed. It can be sent to another process that unpacks it.
@@ -39,24 +39,28 @@ impl Blob {
     /// # Errors
     /// As [`unpack`]; [`Error::DiffId`] if the content is not what it has to be.
     pub fn unpack(&self, ownership: Ownership, limits: &Limits) -> Result<About, Error> {
-        let failed = |source| Error::Open { path: self.file.clone(), source };
         let folder = self.file.parent().unwrap_or(Path::new("/"));
         let (layer, about) = Staging::layer(folder, self.diff_id);
         make_folder(&layer)?;
-        let file = File::open(&self.file).map_err(failed)?;
-        let mut stream = HashingReader::new(decompress(file, limits)?);
-        let unpacked = unpack(&mut stream, &layer, ownership, limits)?;
-        let actual = DiffId::from(stream.finish());
-        if actual != self.diff_id {
-            return Err(Error::DiffId { expected: self.diff_id, actual });
-        }
-        let known =
-            About { entries: unpacked.entries, bytes: unpacked.bytes, ownership, notes: unpacked.notes };
+        // Whoever could make files of others can remove them as well; whoever comes later may not.
+        let known = self.unpack_in(&layer, ownership, limits).inspect_err(|_| drop(remove_folder(&layer)))?;
         write_json(&about, &known)?;
         // Both together would take twice the room.
         std::fs::remove_file(&self.file)
             .map_err(|source| Error::Remove { path: self.file.clone(), source })?;
         Ok(known)
+    }
+
+    fn unpack_in(&self, layer: &Path, ownership: Ownership, limits: &Limits) -> Result<About, Error> {
+        let file = File::open(&self.file);
+        let file = file.map_err(|source| Error::Open { path: self.file.clone(), source })?;
+        let mut stream = HashingReader::new(decompress(file, limits)?);
+        let unpacked = unpack(&mut stream, layer, ownership, limits)?;
+        let actual = DiffId::from(stream.finish());
+        if actual != self.diff_id {
+            return Err(Error::DiffId { expected: self.diff_id, actual });
+        }
+        Ok(About { entries: unpacked.entries, bytes: unpacked.bytes, ownership, notes: unpacked.notes })
     }
 }
 

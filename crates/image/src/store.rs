@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use crate::unpack::OPAQUE;
 use crate::{DiffId, Digest, Error, Image, Ownership, Reference};
 pub use prune::{Exclusive, Held, Pruned};
-pub(crate) use staging::Staging;
+pub(crate) use staging::{Staging, remove_folder};
 
 /// Longest file of our own that is read.
 const RECORD: u64 = 16 << 20;

@@ -24,7 +24,8 @@ impl Staging {
     /// A new folder; what killed processes left is removed first, if nobody is at work.
     pub(crate) fn new(images: &Images) -> Result<Self, Error> {
         if let Some(_lock) = Lock::exclusive(images.folder())? {
-            sweep(images)?;
+            // What only a process with other rights can remove waits for `prune`.
+            drop(sweep(images));
         }
         let lock = Lock::shared(images.folder())?;
         let mut number = 0_u64;
@@ -117,8 +118,9 @@ pub(super) fn rename_folder(from: &Path, to: &Path) -> io::Result<()> {
 /// Removes what is in no use any more. Only under the exclusive lock.
 pub(super) fn sweep(images: &Images) -> Result<usize, Error> {
     let left = images.files("staging")?;
-    left.iter().try_for_each(|path| remove_folder(path))?;
-    Ok(left.len())
+    // One that cannot be removed keeps none of the others.
+    let failed = left.iter().filter_map(|path| remove_folder(path).err()).next_back();
+    failed.map_or(Ok(left.len()), Err)
 }
 
 /// Removes a file or a tree that a stranger has filled.

@@ -178,10 +178,10 @@ impl Folders {
                 let set = fs::fsetxattr(&fd, OPAQUE, b"y", XattrFlags::empty());
                 set.map_err(|errno| unpack_error(&name, "setxattr", errno))?;
             }
-            let described = folder.attributes.clone();
-            described
-                .unwrap_or_else(|| Attributes::of_undescribed(path))
-                .set(&fd, &name, ownership, notes)?;
+            let described = folder.attributes.clone().unwrap_or_else(|| Attributes::of_undescribed(path));
+            // The layer itself stays with whoever unpacks: only an owner may move it to its place (rename(2)).
+            let ownership = if path.as_os_str().is_empty() { Ownership::Mine } else { ownership };
+            described.set(&fd, &name, ownership, notes)?;
         }
         Ok(())
     }
