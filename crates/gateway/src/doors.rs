@@ -6,7 +6,7 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use redoma_audit::event::Process;
-use redoma_policy::Publish;
+use redoma_policy::{HostName, Publish};
 
 /// Sockets that connections come in by. All may be absent; each is served by itself.
 #[derive(Default)]
@@ -58,13 +58,26 @@ pub trait Who: Send + Sync {
     fn of(&self, client: Client) -> Option<Process>;
 }
 
-/// The way to what listens inside.
+/// The way to what listens inside, and to neighbours.
 pub trait Inside: Send + Sync {
     /// A connection to this port on the sandbox's loopback.
     ///
     /// # Errors
     /// When nobody listens.
     fn dial(&self, port: NonZeroU16) -> io::Result<TcpStream>;
+
+    /// Whether a name is that of another sandbox, which this one may reach on all its ports.
+    fn is_peer(&self, _name: &HostName) -> bool {
+        false
+    }
+
+    /// A connection to this port on the loopback of another sandbox.
+    ///
+    /// # Errors
+    /// When it does not run, or nobody listens.
+    fn dial_peer(&self, _name: &HostName, _port: NonZeroU16) -> io::Result<TcpStream> {
+        Err(io::ErrorKind::AddrNotAvailable.into())
+    }
 }
 
 impl<W: Who + ?Sized> Who for Arc<W> {

@@ -64,6 +64,9 @@ pub struct Gateway {
     pub(crate) pipes: Arc<Pipes>,
 }
 
+/// What decides about the names of other sandboxes.
+pub(crate) const PEER: &str = "another sandbox of its group";
+
 /// How long flows have to come to their end once nothing runs inside any more: what was sent still arrives.
 const LAST_WORDS: Duration = Duration::from_millis(1500);
 
@@ -129,11 +132,15 @@ impl Gateway {
     }
 
     fn opinion(&self, name: &HostName) -> Opinion {
-        let allowed = self.policy.network.could_allow(name);
+        let is_peer = self.inside.is_peer(name);
+        let allowed = is_peer || self.policy.network.could_allow(name);
         let verdict = if allowed { Verdict::Allow } else { Verdict::Deny };
         let rule = self.policy.network.rules.iter().find(|rule| rule.host.matches(&Host::Name(name.clone())));
-        let rule = rule.map_or_else(
-            || format!("default = {}", self.policy.network.default),
+        let rule = rule.filter(|_| !is_peer).map_or_else(
+            || match is_peer {
+                true => PEER.to_owned(),
+                false => format!("default = {}", self.policy.network.default),
+            },
             |rule| rule.origin.to_string(),
         );
         Opinion { verdict, rule }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use redoma_audit::event::{Answer, Direction, Process};
-use redoma_policy::{Action, Connection, Effect, Host, NetworkRule, Pinned, Protocol, Publish};
+use redoma_policy::{Action, Connection, Effect, Host, HostName, NetworkRule, Pinned, Protocol, Publish};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -75,6 +75,11 @@ impl Gateway {
         // Where loopback is the machine's own, this is how its ports are reached.
         let direction = if target.host.is_loopback() { Direction::Reach } else { Direction::Out };
         let flow = self.flows.open(target, direction, process);
+        if let Host::Name(name) = &flow.target().host
+            && self.inside.is_peer(name)
+        {
+            return self.to_peer(client, &said, &flow, name).await;
+        }
         let (gateway, passing) = (Arc::clone(self), Arc::clone(&flow));
         let task = tokio::spawn(async move {
             let target = passing.target();
@@ -87,6 +92,28 @@ impl Gateway {
         // Whatever was decided: what went wrong ended it.
         if task.await.is_err() {
             flow.blocked(Reason::Internal);
+        }
+    }
+
+    /// A connection to another sandbox, which is looked after where it runs.
+    async fn to_peer(self: &Arc<Self>, client: TcpStream, said: &[u8], flow: &Flow, name: &HostName) {
+        flow.set_rule(Some(crate::gateway::PEER), None);
+        let dialled = async {
+            let (gateway, name) = (Arc::clone(self), name.clone());
+            let port = NonZeroU16::new(flow.target().port).ok_or(io::ErrorKind::InvalidInput)?;
+            let server = tokio::task::spawn_blocking(move || gateway.inside.dial_peer(&name, port)).await??;
+            server.set_nonblocking(true)?;
+            let mut server = TcpStream::from_std(server)?;
+            server.write_all(said).await?;
+            io::Result::Ok(server)
+        };
+        match dialled.await {
+            Ok(server) => self.join(&client, &server, flow).await,
+            Err(error) => {
+                flow.set_detail(&error.to_string());
+                flow.blocked(Reason::UpstreamFailed);
+                opaque::reset(&client);
+            }
         }
     }
 

@@ -68,7 +68,7 @@ pub(crate) fn serve(
         // Whose a client is can be told of the user's own processes.
         let who = Processes::new(1, Some(Sockets::from(diag)));
         let doors = Doors { proxy: vec![listener], ..Doors::default() };
-        let (who, inside) = (Arc::new(who), Arc::new(Way(None)));
+        let (who, inside) = (Arc::new(who), Arc::new(Way::default()));
         // Loopback is the machine's own, as in the landlock tier.
         let (policy, tier) = (policy.clone(), Tier::Landlock);
         let (credentials, decoys, recorder) = (Credentials::default(), Vec::new(), None);

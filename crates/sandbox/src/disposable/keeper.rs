@@ -22,6 +22,7 @@ use rustix::process::Signal;
 use super::command::{Commands, Running};
 use super::control::{Ask, Refusal, Tell};
 use super::drawing::{self, Folders};
+use super::peers::Peers;
 use super::store::{Claimed, Record, Store};
 use crate::ask::Answered;
 use crate::canary;
@@ -172,7 +173,9 @@ impl Keeper {
         let spec = &record.spec;
         let folders = Folders { store, folder: store.folder(&spec.id) };
         let mut view = folders.draw(homes, spec, policy)?;
-        let prepared = prepare_gateway(policy, session, &view.canaries)?;
+        let needed = policy.network.needs_gateway() || !spec.peers.is_empty();
+        let prepared = prepare_gateway(policy, session, &view.canaries, needed)?;
+        let prepared = prepared.map(|prepared| prepared.with_peers(Peers::of(spec, store)));
         if let Some(prepared) = &prepared {
             view.layout.extend(folders.network_pieces(spec, prepared)?);
         }
@@ -557,8 +560,9 @@ fn prepare_gateway(
     policy: &ResolvedPolicy,
     session: SessionId,
     canaries: &[crate::decoy::Canary],
+    needed: bool,
 ) -> Result<Option<Prepared>, DriverError> {
-    if !policy.network.needs_gateway() {
+    if !needed {
         return Ok(None);
     }
     let given: Vec<_> = std::env::vars_os().collect();

@@ -11,6 +11,7 @@ mod images;
 mod keeper;
 mod logs;
 mod mapped;
+mod peers;
 mod process;
 mod snapshots;
 mod stats;
@@ -33,6 +34,7 @@ use crate::driver::{
 use crate::homes::Homes;
 
 pub use keeper::keep;
+pub(crate) use peers::Peers;
 
 /// Sandboxes on this machine's kernel.
 #[derive(Clone, Debug)]

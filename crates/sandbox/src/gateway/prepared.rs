@@ -10,6 +10,7 @@ use redoma_jail::{Cover, Piece, Token, Wire};
 use redoma_policy::{Publish, ResolvedPolicy, Tier, Upstream};
 
 use crate::decoy::Canary;
+use crate::disposable::Peers;
 use crate::error::RunError;
 
 /// What the gateway needs before there is a sandbox: what is seen of it inside, and its sockets outside.
@@ -22,6 +23,7 @@ pub(crate) struct Prepared {
     pub(super) upstream: Option<Upstream>,
     /// Where what goes over the wire is kept, if it is.
     pub(super) capture: Option<File>,
+    pub(super) peers: Option<Peers>,
     trust: Trust,
     wire: Wire,
     proxy: NonZeroU16,
@@ -87,6 +89,7 @@ impl Prepared {
             relay,
             upstream,
             capture: None,
+            peers: None,
             trust,
             wire,
             proxy,
@@ -96,6 +99,11 @@ impl Prepared {
     /// Keeps what goes over the wire in `file`.
     pub(crate) fn capture_into(self, file: Option<File>) -> Self {
         Self { capture: file, ..self }
+    }
+
+    /// Lets names lead to other sandboxes.
+    pub(crate) fn with_peers(self, peers: Peers) -> Self {
+        Self { peers: Some(peers), ..self }
     }
 
     /// What the user should know: credentials that are not there.

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use redoma_audit::{Event, SessionId};
 use redoma_gateway::{Doors, Inside, Keeper, Parts, Question, Recorder, Relay, Told};
 use redoma_jail::{Entrance, Jail, Preface, Wires};
-use redoma_policy::{ResolvedPolicy, Tier};
+use redoma_policy::{HostName, ResolvedPolicy, Tier};
 use redoma_sys::{Cloned, Errno, Namespaces, NoReturn};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions};
 
 use super::Prepared;
 use super::who::Processes;
+use crate::disposable::Peers;
 use crate::error::RunError;
 
 /// A gateway at work. Dropping it ends it.
@@ -90,7 +91,7 @@ impl Prepared {
             policy: policy.clone(),
             tier,
             who: Arc::new(Processes::new(init, sockets)),
-            inside: Arc::new(Way(entrance.map(Mutex::new))),
+            inside: Arc::new(Way { own: entrance.map(Mutex::new), peers: self.peers }),
             authority: self.authority,
             upstream: self.upstream,
             credentials: self.credentials,
@@ -184,18 +185,31 @@ fn served(told: Told) -> Result<Served, RunError> {
     }
 }
 
-/// The way to what listens inside: through init, or on the host's own loopback where there is no other.
-pub(crate) struct Way(pub(crate) Option<Mutex<Entrance>>);
+/// The way to what listens inside: through init, or on the host's own loopback where there is no other; and to neighbours.
+#[derive(Default)]
+pub(crate) struct Way {
+    pub(crate) own: Option<Mutex<Entrance>>,
+    pub(crate) peers: Option<Peers>,
+}
 
 impl Inside for Way {
     fn dial(&self, port: NonZeroU16) -> io::Result<TcpStream> {
-        match &self.0 {
+        match &self.own {
             None => TcpStream::connect((Ipv4Addr::LOCALHOST, port.get())),
             Some(entrance) => {
                 let entrance = entrance.lock().unwrap_or_else(PoisonError::into_inner);
                 entrance.dial(port).map(TcpStream::from).map_err(io::Error::other)
             }
         }
+    }
+
+    fn is_peer(&self, name: &HostName) -> bool {
+        self.peers.as_ref().is_some_and(|peers| peers.has(name))
+    }
+
+    fn dial_peer(&self, name: &HostName, port: NonZeroU16) -> io::Result<TcpStream> {
+        let peers = self.peers.as_ref().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        peers.dial(name, port.get())
     }
 }
 

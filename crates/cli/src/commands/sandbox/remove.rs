@@ -14,7 +14,7 @@ pub(super) fn remove(manager: &Manager, args: &RemoveArgs, printer: &Printer) ->
     let mut ids = args.ids.clone();
     if args.all {
         for driver in manager.drivers() {
-            ids.extend(driver.list()?.iter().map(|info| info.spec.id.to_string()));
+            ids.extend(driver.list()?.iter().map(|info| info.spec.name.to_string()));
         }
     }
     for text in ids {
