@@ -4,7 +4,7 @@ use std::fs;
 
 use redoma_tests::{Home, Layer, Layout, Ran, Registry, requires};
 
-use crate::image::{entries, list, pull, store};
+use crate::image::{entries, image, list, pull, store};
 
 /// The digests of an image's blobs as they are transferred: configuration, then layers.
 fn blobs(layout: &Layout, manifest: &str) -> Vec<String> {
@@ -68,6 +68,23 @@ fn a_layer_that_was_cut_or_grew_is_refused() {
     }
     fs::write(&file, good).unwrap();
     let _pulled = pull(&home, &name).ok();
+}
+
+#[test]
+fn files_of_other_users_can_be_cleared_away_whether_all_came_or_not() {
+    requires!("docker-registry", "skopeo");
+    let (registry, home, mut layout) = (Registry::open(), Home::new(), Layout::new());
+    let sealed =
+        Layer::default().sealed("srv/", 33).file("srv/a", "1").sealed("srv/b/", 34).file("srv/b/c", "2");
+    layout.add("broken", &[sealed.clone(), sealed.clone().file("../out", "!")]);
+    layout.add("whole", &[sealed]);
+    let _refused = refused(&home, &registry.push(&layout, "broken"));
+    let whole = registry.push(&layout, "whole");
+    let _pulled = pull(&home, &whole).ok();
+    let _forgot = image(&home, &["rm", &whole]).run().ok();
+    assert_eq!(image(&home, &["prune", "--json"]).run().ok().json()["layers"], 1);
+    assert_eq!(entries(&store(&home).join("layers")), 0);
+    assert_eq!(entries(&store(&home).join("staging")), 0);
 }
 
 #[test]

@@ -47,14 +47,31 @@ impl Layer {
         self.entry(EntryType::Block, name, "", 0o666, b"")
     }
 
-    fn entry(mut self, kind: EntryType, name: &str, link: &str, mode: u32, content: &[u8]) -> Self {
+    /// A folder that is somebody else's and closed to everybody but them.
+    #[must_use]
+    pub fn sealed(self, name: &str, owner: u64) -> Self {
+        self.owned(EntryType::Directory, name, "", (0o700, owner), b"")
+    }
+
+    fn entry(self, kind: EntryType, name: &str, link: &str, mode: u32, content: &[u8]) -> Self {
+        self.owned(kind, name, link, (mode, 0), content)
+    }
+
+    fn owned(
+        mut self,
+        kind: EntryType,
+        name: &str,
+        link: &str,
+        (mode, owner): (u32, u64),
+        content: &[u8],
+    ) -> Self {
         let mut header = Header::new_gnu();
         header.set_entry_type(kind);
         header.set_mode(mode);
         header.set_size(content.len() as u64);
         header.set_mtime(1_000_000_000);
-        header.set_uid(0);
-        header.set_gid(0);
+        header.set_uid(owner);
+        header.set_gid(owner);
         let gnu = header.as_gnu_mut().unwrap();
         gnu.name[..name.len()].copy_from_slice(name.as_bytes());
         gnu.linkname[..link.len()].copy_from_slice(link.as_bytes());

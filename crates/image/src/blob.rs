@@ -43,12 +43,19 @@ impl Blob {
         let (layer, about) = Staging::layer(folder, self.diff_id);
         make_folder(&layer)?;
         // Whoever could make files of others can remove them as well; whoever comes later may not.
-        let known = self.unpack_in(&layer, ownership, limits).inspect_err(|_| drop(remove_folder(&layer)))?;
+        let known = self.unpack_in(&layer, ownership, limits).inspect_err(|_| self.discard())?;
         write_json(&about, &known)?;
         // Both together would take twice the room.
         std::fs::remove_file(&self.file)
             .map_err(|source| Error::Remove { path: self.file.clone(), source })?;
         Ok(known)
+    }
+
+    /// Removes what was unpacked, as whoever unpacked it.
+    fn discard(&self) {
+        let folder = self.file.parent().unwrap_or(Path::new("/"));
+        // What stays waits for `prune`.
+        drop(remove_folder(&Staging::layer(folder, self.diff_id).0));
     }
 
     fn unpack_in(&self, layer: &Path, ownership: Ownership, limits: &Limits) -> Result<About, Error> {
@@ -67,12 +74,13 @@ impl Blob {
 // === impl Fetched ===
 
 impl Fetched {
-    /// Unpacks all blobs here and now.
+    /// Unpacks all blobs here and now; if one fails, none stays.
     ///
     /// # Errors
     /// As [`Blob::unpack`].
     pub fn unpack(&self, ownership: Ownership, limits: &Limits) -> Result<Vec<About>, Error> {
-        self.blobs.iter().map(|blob| blob.unpack(ownership, limits)).collect()
+        let unpacked: Result<_, _> = self.blobs.iter().map(|blob| blob.unpack(ownership, limits)).collect();
+        unpacked.inspect_err(|_| self.blobs.iter().for_each(Blob::discard))
     }
 
     /// Puts the image into the store. Every blob has been unpacked before, here or elsewhere.
