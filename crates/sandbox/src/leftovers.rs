@@ -7,6 +7,7 @@ use redoma_audit::{SessionId, SessionState, Store};
 use redoma_jail::limits::{self, Leftover, LeftoverKind, Scraps};
 use rustix::fs::{Mode, OFlags};
 
+use crate::disposable::Native;
 use crate::error::RunError;
 use crate::homes::Homes;
 use crate::quarantine::{Outcome, Quarantined};
@@ -32,6 +33,11 @@ pub fn gc(homes: &Homes, dry_run: bool) -> Result<Vec<Leftover>, RunError> {
                 all.push(Leftover { kind: LeftoverKind::Folder, path, removed });
             }
         }
+    }
+    let native = Native::new(homes.clone());
+    for path in native.torn() {
+        let removed = !dry_run && native.remove_torn(&path);
+        all.push(Leftover { kind: LeftoverKind::Folder, path, removed });
     }
     if !dry_run {
         // When the processes that could make it anew are gone.

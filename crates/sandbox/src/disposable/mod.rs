@@ -63,9 +63,13 @@ impl Native {
         self
     }
 
-    /// Clears away what was being created or removed when its process was killed.
-    pub fn sweep(&self) -> Vec<std::path::PathBuf> {
-        self.store.sweep()
+    /// What was being created or removed when its process was killed.
+    pub(crate) fn torn(&self) -> Vec<std::path::PathBuf> {
+        self.store.torn()
+    }
+
+    pub(crate) fn remove_torn(&self, path: &std::path::Path) -> bool {
+        self.store.remove_folder(path).is_ok()
     }
 
     fn base(&self, image: &ImageName) -> Result<Base, DriverError> {

@@ -261,19 +261,30 @@ impl Store {
         }
     }
 
-    /// Clears away what was being created or removed when its process was killed.
-    pub(crate) fn sweep(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.sandboxes()).into_iter().flatten().flatten();
-        let mut swept = Vec::new();
-        for entry in entries {
+    /// What was being created or removed when its process was killed, and sockets of keepers that were.
+    pub(crate) fn torn(&self) -> Vec<PathBuf> {
+        let list = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
+        let is_torn = |entry: &fs::DirEntry| {
             let (path, name) = (entry.path(), entry.file_name());
             let text = name.to_string_lossy();
-            let torn = text.parse::<SandboxId>().is_ok() && !path.join(RECORD).exists() && !is_locked(&path);
-            if (torn || text.starts_with(GONE)) && self.remove_folder(&path).is_ok() {
-                swept.push(path);
-            }
+            let half = text.parse::<SandboxId>().is_ok() && !path.join(RECORD).exists() && !is_locked(&path);
+            half || text.starts_with(GONE)
+        };
+        let is_nobodys = |entry: &fs::DirEntry| {
+            let id = entry.file_name().to_str().and_then(|name| name.parse::<SandboxId>().ok());
+            id.is_some_and(|id| !self.is_held(&id))
+        };
+        let folders = list(self.sandboxes()).filter(is_torn);
+        let sockets = list(self.run.join("sandboxes")).filter(is_nobodys);
+        folders.chain(sockets).map(|entry| entry.path()).collect()
+    }
+
+    /// Clears that away.
+    pub(crate) fn sweep(&self) {
+        for path in self.torn() {
+            // What cannot be removed is found again.
+            let _ = self.remove_folder(&path);
         }
-        swept
     }
 
     // --- snapshots ---
