@@ -91,10 +91,4 @@ impl Entry {
             layer: Arc::clone(layer),
         }
     }
-
-    /// Whether it is a regular file that has other names.
-    #[expect(dead_code)]
-    pub(crate) fn has_names(&self) -> bool {
-        self.names > 1 && self.kind != Kind::Folder
-    }
 }

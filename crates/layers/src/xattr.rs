@@ -73,7 +73,6 @@ impl<'a> Place<'a> {
         }
     }
 
-    #[expect(dead_code)]
     pub(crate) fn set(&self, name: &[u8], value: &[u8]) -> Result<()> {
         match self {
             Self::Open(_) => rustix::fs::setxattr(self.path(), name, value, XattrFlags::empty()),
