@@ -42,11 +42,16 @@ pub(crate) fn remove(folder: &Path) -> Result<(), DriverError> {
         .map_err(|failure| failed("remove", folder, failure.errno().into()))
 }
 
-/// Copies a layer as it is; how many bytes.
-pub(crate) fn copy(from: &Path, _to: &Path) -> Result<u64, DriverError> {
-    Err(DriverError::Unsupported {
-        driver: crate::driver::DriverName::Native,
-        what: format!("freeze {} while something runs in it", from.display()),
-        hint: "wait until its commands have ended".into(),
-    })
+/// Copies a layer as it is; how many bytes of files are in it.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<u64, DriverError> {
+    let copy = || match redoma_layers::copy(from, to) {
+        Ok(copied) => Ok(copied.shared + copied.copied),
+        Err(error) => Err((error.to_string(), error.hint())),
+    };
+    let copied = match identity(true) {
+        Ok(_) => act(|| Ok(copy())).map_err(|failure| failed("copy", from, failure.errno().into()))?,
+        // Without ranges all in it is the caller's own.
+        Err(_) => copy(),
+    };
+    copied.map_err(|(why, hint)| DriverError::Files { why, hint })
 }
