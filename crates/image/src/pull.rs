@@ -188,3 +188,6 @@ async fn fetch_blob(
     let size = hasher.bytes();
     layer.check("the layer", size, hasher.finish())
 }
+
+#[cfg(test)]
+mod tests;
