@@ -249,6 +249,19 @@ fn a_pull_that_is_killed_leaves_nothing_half_and_the_next_one_works() {
 }
 
 #[test]
+fn several_pulls_at_once_end_as_one() {
+    requires!("docker-registry", "skopeo");
+    let (registry, home, mut layout) = (Registry::open(), Home::new(), Layout::new());
+    layout.add("big", &[large(1), large(2), Layer::default().file("a", "1")]);
+    let name = registry.push(&layout, "big");
+    let all: Vec<_> = (0..4).map(|_| image(&home, &["pull", &name]).spawn()).collect();
+    let all: Vec<_> = all.into_iter().map(|running| running.wait().ok().out()).collect();
+    assert!(all.iter().all(|said| *said == all[0]));
+    assert_eq!((list(&home).len(), entries(&store(&home).join("layers"))), (1, 3));
+    assert_eq!(entries(&store(&home).join("staging")), 0);
+}
+
+#[test]
 fn a_kill_while_layers_are_put_in_their_places_leaves_all_or_nothing_to_see() {
     requires!("docker-registry", "skopeo");
     let (registry, home, mut layout) = (Registry::open(), Home::new(), Layout::new());
