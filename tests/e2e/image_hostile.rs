@@ -88,6 +88,45 @@ fn files_of_other_users_can_be_cleared_away_whether_all_came_or_not() {
 }
 
 #[test]
+fn no_image_leads_the_mounts_of_its_sandbox_astray() {
+    requires!("docker-registry", "skopeo", "busybox");
+    let (home, mut layout) = (Home::new(), Layout::new());
+    let outside = home.outside();
+    let target = outside.display().to_string();
+    let up = format!("{}{}", "../".repeat(6), target.trim_start_matches('/'));
+    let base = || {
+        Layer::default()
+            .file("bin/busybox", fs::read("/bin/busybox").unwrap())
+            .hardlink("bin/sh", "bin/busybox")
+    };
+    let attempts = [
+        ("honest", base()),
+        ("proc", base().symlink("proc", &target)),
+        ("dev", base().symlink("dev", &target)),
+        ("tmp", base().symlink("tmp", &target)),
+        ("run", base().symlink("run", &up)),
+        ("sys", base().symlink("sys", &target)),
+        ("etc", base().symlink("etc", &up)),
+        ("hosts", base().symlink("etc/hosts", &format!("../{up}/hosts")).symlink("etc/resolv.conf", &target)),
+        ("home", base().symlink("home", &target).symlink("root", &target)),
+        ("files", base().file("proc", "").file("dev", "").file("tmp", "")),
+    ];
+    for (name, layer) in attempts {
+        layout.add(name, &[layer]);
+        layout.copy(name, &format!("docker-archive:{target}.{name}:evil/{name}:1"));
+        let _image = image(&home, &["import", &format!("{target}.{name}")]).run().ok();
+        let sandbox = |args: &[&str]| home.folder("here").redoma([&["sandbox"], args].concat()).run();
+        let _made = sandbox(&["create", &format!("evil/{name}:1"), "--name", name, "--net", "none"]);
+        let script = "echo ran; for f in /tmp/t /etc/t /run/t /root/t; do echo x > $f; done; true";
+        let ran = sandbox(&["exec", name, "--", "/bin/sh", "-c", script]);
+        // It may run with what it has, or be refused; what it points to stays as it was.
+        assert!(name != "honest" || ran.out() == "ran\n", "{ran:?}");
+        assert_eq!(entries(&outside), 0, "{name}: {ran:?}");
+        let _gone = sandbox(&["rm", name]).ok();
+    }
+}
+
+#[test]
 fn a_bomb_ends_early_and_the_limit_is_named() {
     requires!("docker-registry", "skopeo");
     let (registry, home, mut layout) = (Registry::open(), Home::new(), Layout::new());
