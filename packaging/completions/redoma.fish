@@ -43,6 +43,11 @@ complete -c redoma -n "__fish_redoma_needs_command" -f -a "image" -d 'Keep the i
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "audit" -d 'Keep the record: check it, or remove what is old'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "sandbox" -d 'Make sandboxes, run commands in them, freeze, fork and throw them away'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "snapshot" -d 'List, compare and remove snapshots'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "up" -d 'Bring a group of services up'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "down" -d 'End a group of services, the last first, and remove it'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "ps" -d 'List the services of a group'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "logs" -d 'Show what the services of a group wrote'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "templates" -d 'List what sandboxes can begin from by one word'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "redteam" -d 'Attack the boundary from inside, harmlessly, and show what stopped each attempt'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "man" -d 'Print a manual page'
@@ -415,6 +420,41 @@ complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_
 complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from prune" -l json -d 'Print JSON'
 complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from prune" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from prune" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand up" -s f -l file -d 'The group file; without it redoma-services.toml or peapod.json of this folder' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand up" -l driver -d 'What makes the sandbox' -r -f -a "native\t'This machine\'s kernel'
+oci\t'Docker or Podman'
+mock\t'Nothing: for tests'"
+complete -c redoma -n "__fish_redoma_using_subcommand up" -l engine-host -d 'The engine of the oci driver: a socket, `ssh://…` or `tcp://…`' -r
+complete -c redoma -n "__fish_redoma_using_subcommand up" -l trust -d 'Trust this very content of the file, also where it mounts what lies outside its folder'
+complete -c redoma -n "__fish_redoma_using_subcommand up" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand up" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand up" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand down" -s f -l file -d 'The group file; without it redoma-services.toml or peapod.json of this folder' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand down" -l driver -d 'What makes the sandbox' -r -f -a "native\t'This machine\'s kernel'
+oci\t'Docker or Podman'
+mock\t'Nothing: for tests'"
+complete -c redoma -n "__fish_redoma_using_subcommand down" -l engine-host -d 'The engine of the oci driver: a socket, `ssh://…` or `tcp://…`' -r
+complete -c redoma -n "__fish_redoma_using_subcommand down" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand down" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand down" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand ps" -s f -l file -d 'The group file; without it redoma-services.toml or peapod.json of this folder' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand ps" -l driver -d 'What makes the sandbox' -r -f -a "native\t'This machine\'s kernel'
+oci\t'Docker or Podman'
+mock\t'Nothing: for tests'"
+complete -c redoma -n "__fish_redoma_using_subcommand ps" -l engine-host -d 'The engine of the oci driver: a socket, `ssh://…` or `tcp://…`' -r
+complete -c redoma -n "__fish_redoma_using_subcommand ps" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand ps" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand ps" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand logs" -s f -l file -d 'The group file; without it redoma-services.toml or peapod.json of this folder' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand logs" -l driver -d 'What makes the sandbox' -r -f -a "native\t'This machine\'s kernel'
+oci\t'Docker or Podman'
+mock\t'Nothing: for tests'"
+complete -c redoma -n "__fish_redoma_using_subcommand logs" -l engine-host -d 'The engine of the oci driver: a socket, `ssh://…` or `tcp://…`' -r
+complete -c redoma -n "__fish_redoma_using_subcommand logs" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand logs" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand templates" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand templates" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand templates" -s h -l help -d 'Print help'
 complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l tier -d 'The tier to attack; without it, what this machine has' -r -f -a "full\t'Namespaces, Landlock and seccomp'
 landlock\t'Landlock and seccomp'"
 complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l attempt -d 'Make one attempt, here and now; used inside' -r

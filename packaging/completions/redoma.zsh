@@ -839,6 +839,76 @@ _arguments "${_arguments_options[@]}" : \
     ;;
 esac
 ;;
+(up)
+_arguments "${_arguments_options[@]}" : \
+'-f+[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
+'--file=[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
+'--driver=[What makes the sandbox]:DRIVER:((native\:"This machine'\''s kernel"
+oci\:"Docker or Podman"
+mock\:"Nothing\: for tests"))' \
+'--engine-host=[The engine of the oci driver\: a socket, \`ssh\://…\` or \`tcp\://…\`]:URL:_default' \
+'--trust[Trust this very content of the file, also where it mounts what lies outside its folder]' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
+(down)
+_arguments "${_arguments_options[@]}" : \
+'-f+[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
+'--file=[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
+'--driver=[What makes the sandbox]:DRIVER:((native\:"This machine'\''s kernel"
+oci\:"Docker or Podman"
+mock\:"Nothing\: for tests"))' \
+'--engine-host=[The engine of the oci driver\: a socket, \`ssh\://…\` or \`tcp\://…\`]:URL:_default' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
+(ps)
+_arguments "${_arguments_options[@]}" : \
+'-f+[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
+'--file=[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
+'--driver=[What makes the sandbox]:DRIVER:((native\:"This machine'\''s kernel"
+oci\:"Docker or Podman"
+mock\:"Nothing\: for tests"))' \
+'--engine-host=[The engine of the oci driver\: a socket, \`ssh\://…\` or \`tcp\://…\`]:URL:_default' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+&& ret=0
+;;
+(logs)
+_arguments "${_arguments_options[@]}" : \
+'-f+[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
+'--file=[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
+'--driver=[What makes the sandbox]:DRIVER:((native\:"This machine'\''s kernel"
+oci\:"Docker or Podman"
+mock\:"Nothing\: for tests"))' \
+'--engine-host=[The engine of the oci driver\: a socket, \`ssh\://…\` or \`tcp\://…\`]:URL:_default' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help (see more with '\''--help'\'')]' \
+'--help[Print help (see more with '\''--help'\'')]' \
+'*::services -- Of these services only:_default' \
+&& ret=0
+;;
+(templates)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
 (redteam)
 _arguments "${_arguments_options[@]}" : \
 '--tier=[The tier to attack; without it, what this machine has]:TIER:((full\:"Namespaces, Landlock and seccomp"
@@ -913,6 +983,11 @@ _redoma_commands() {
 'audit:Keep the record\: check it, or remove what is old' \
 'sandbox:Make sandboxes, run commands in them, freeze, fork and throw them away' \
 'snapshot:List, compare and remove snapshots' \
+'up:Bring a group of services up' \
+'down:End a group of services, the last first, and remove it' \
+'ps:List the services of a group' \
+'logs:Show what the services of a group wrote' \
+'templates:List what sandboxes can begin from by one word' \
 'redteam:Attack the boundary from inside, harmlessly, and show what stopped each attempt' \
 'completions:Print the completion script of a shell' \
 'man:Print a manual page' \
@@ -989,6 +1064,11 @@ _redoma__subcmd__doctor_commands() {
     local commands; commands=()
     _describe -t commands 'redoma doctor commands' commands "$@"
 }
+(( $+functions[_redoma__subcmd__down_commands] )) ||
+_redoma__subcmd__down_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma down commands' commands "$@"
+}
 (( $+functions[_redoma__subcmd__image_commands] )) ||
 _redoma__subcmd__image_commands() {
     local commands; commands=(
@@ -1034,6 +1114,11 @@ _redoma__subcmd__keeper_commands() {
 _redoma__subcmd__log_commands() {
     local commands; commands=()
     _describe -t commands 'redoma log commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__logs_commands] )) ||
+_redoma__subcmd__logs_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma logs commands' commands "$@"
 }
 (( $+functions[_redoma__subcmd__man_commands] )) ||
 _redoma__subcmd__man_commands() {
@@ -1122,6 +1207,11 @@ _redoma__subcmd__policy__subcmd__trust_commands() {
 _redoma__subcmd__proxy_commands() {
     local commands; commands=()
     _describe -t commands 'redoma proxy commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__ps_commands] )) ||
+_redoma__subcmd__ps_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma ps commands' commands "$@"
 }
 (( $+functions[_redoma__subcmd__redteam_commands] )) ||
 _redoma__subcmd__redteam_commands() {
@@ -1264,10 +1354,20 @@ _redoma__subcmd__snapshot__subcmd__rm_commands() {
     local commands; commands=()
     _describe -t commands 'redoma snapshot rm commands' commands "$@"
 }
+(( $+functions[_redoma__subcmd__templates_commands] )) ||
+_redoma__subcmd__templates_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma templates commands' commands "$@"
+}
 (( $+functions[_redoma__subcmd__undo_commands] )) ||
 _redoma__subcmd__undo_commands() {
     local commands; commands=()
     _describe -t commands 'redoma undo commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__up_commands] )) ||
+_redoma__subcmd__up_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma up commands' commands "$@"
 }
 (( $+functions[_redoma__subcmd__version_commands] )) ||
 _redoma__subcmd__version_commands() {

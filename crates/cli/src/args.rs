@@ -6,6 +6,7 @@ mod net;
 mod policy;
 mod run;
 mod sandbox;
+mod services;
 mod workspace;
 
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ pub(crate) use sandbox::{
     RemoveArgs, SandboxArgs, SandboxCommand, SandboxLogsArgs, ShellArgs, SnapshotArgs, SnapshotPruneArgs,
     SnapshotRemoveArgs, SnapshotsArgs, SnapshotsCommand, StatsArgs, UserArg,
 };
+pub(crate) use services::{DownArgs, GroupArgs, GroupLogsArgs, PsArgs, UpArgs};
 pub(crate) use workspace::{
     ChangesApplyArgs, ChangesArgs, ChangesCommand, ChangesDiscardArgs, ChangesListArgs, PickArgs, UndoArgs,
 };
@@ -77,6 +79,12 @@ pub(crate) enum Command {
     Audit(AuditArgs),
     Sandbox(SandboxArgs),
     Snapshot(SnapshotsArgs),
+    Up(UpArgs),
+    Down(DownArgs),
+    Ps(PsArgs),
+    Logs(GroupLogsArgs),
+    /// List what sandboxes can begin from by one word
+    Templates(ListArgs),
     Redteam(RedteamArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

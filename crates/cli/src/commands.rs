@@ -16,7 +16,9 @@ mod record;
 mod redteam;
 mod run;
 mod sandbox;
+mod services;
 mod sessions;
+mod templates;
 mod tier;
 mod undo;
 mod version;
@@ -45,6 +47,11 @@ pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Ex
         Command::Audit(args) => audit::dispatch(args, printer),
         Command::Sandbox(args) => sandbox::dispatch(args, printer),
         Command::Snapshot(args) => sandbox::snapshots(args, printer),
+        Command::Up(args) => services::up(&args, printer),
+        Command::Down(args) => services::down(&args, printer),
+        Command::Ps(args) => services::ps(&args, printer),
+        Command::Logs(args) => services::logs(&args, printer),
+        Command::Templates(args) => templates::templates(&args, printer),
         Command::Keeper(args) => sandbox::keeper(&args),
         Command::Redteam(args) => redteam::redteam(&args, printer),
         Command::Completions(args) => completions::completions(&args, printer),

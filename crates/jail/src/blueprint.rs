@@ -56,6 +56,9 @@ pub struct Layers {
     pub upper: PathBuf,
     /// A folder for the kernel's own use on the file system of `upper`.
     pub work: PathBuf,
+    /// Whether nobody waits for changes to be on the disk, neither who asks for it inside nor whoever ends the sandbox: they
+    /// are lost when the machine's power fails. See "Volatile mount" in the kernel's documentation of `overlayfs`.
+    pub volatile: bool,
 }
 
 /// Which capabilities commands keep, over what belongs to the sandbox's own user namespace. See `capabilities(7)`.

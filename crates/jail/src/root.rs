@@ -94,12 +94,15 @@ fn open_overlay(at: &Path, layers: &Layers) -> Result<OwnedFd, Failure> {
     let (upper, work) = (open(&layers.upper)?, open(&layers.work)?);
     let name = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
     // userxattr: without privilege over the host's file system the kernel's marks go into `user.overlay.*`.
-    let own = [("upperdir", name(&upper)), ("workdir", name(&work)), ("userxattr", String::new())];
+    let mut own = vec![("upperdir", name(&upper)), ("workdir", name(&work)), ("userxattr", String::new())];
+    own.extend(layers.volatile.then(|| ("volatile", String::new())));
     let together = ("lowerdir", lower.iter().map(name).collect::<Vec<_>>().join(":"));
     let one_by_one = lower.iter().map(|fd| ("lowerdir+", name(fd)));
     // One option holds at most 255 bytes. Before Linux 6.5 there is only that one.
     let overlay = new_filesystem("overlay", &one_by_one.chain(own.clone()).collect::<Vec<_>>())
-        .or_else(|_| new_filesystem("overlay", &[together].into_iter().chain(own).collect::<Vec<_>>()))
+        .or_else(|_| {
+            new_filesystem("overlay", &[together].into_iter().chain(own.clone()).collect::<Vec<_>>())
+        })
         .step_at(Step::Overlay, at)?;
     mount_setattr(&overlay, MountAttributes::CONFINED, false).step_at(Step::Overlay, at)?;
     Ok(overlay)
@@ -518,5 +521,5 @@ pub(crate) fn rehearse_overlay() -> Result<(), Failure> {
             .step_at(Step::Create, base.join(name))?;
     }
     let (lower, upper, work) = (vec![base.join("lower")], base.join("upper"), base.join("work"));
-    open_overlay(base, &Layers { lower, upper, work }).map(drop)
+    open_overlay(base, &Layers { lower, upper, work, volatile: false }).map(drop)
 }

@@ -44,7 +44,7 @@ pub(crate) fn policy(homes: &Homes, spec: &Spec) -> Result<ResolvedPolicy, Drive
         direct.map(|mount| mount.from.to_string_lossy().into_owned()).collect::<Vec<_>>()
     };
     let typed = CommandLine {
-        profile: spec.rules.policy.is_none().then(|| "base".to_owned()),
+        profile: profile(spec),
         net: Some(default_net(spec)),
         allow: spec.rules.allow.clone(),
         read: mounted(false),
@@ -60,6 +60,13 @@ pub(crate) fn policy(homes: &Homes, spec: &Spec) -> Result<ResolvedPolicy, Drive
     let disk = [policy.limits.disk, spec.amounts.disk].into_iter().flatten().min();
     policy.limits.disk = disk;
     Ok(policy)
+}
+
+/// Of an image nothing of the host's system is there to be ruled.
+fn profile(spec: &Spec) -> Option<String> {
+    let of_host = spec.image == ImageName::Host || !spec.mounts.is_empty();
+    let name = if of_host { "base" } else { "empty" };
+    spec.rules.policy.is_none().then(|| name.to_owned())
 }
 
 /// A way in, or to a neighbour, needs the gateway; nothing else is let out by it.
@@ -92,10 +99,12 @@ pub(crate) fn privileges(spec: &Spec) -> Privileges {
 }
 
 impl Folders<'_> {
-    pub(crate) fn root(&self, base: &Base) -> Root {
+    pub(crate) fn root(&self, base: &Base) -> Result<Root, DriverError> {
+        fresh_work(&self.folder.join("work"))?;
         let mut lower: Vec<PathBuf> = base.chain.iter().map(|layer| self.store.layer(layer)).collect();
         lower.push(self.folder.join("base"));
-        Root::Layered(Layers { lower, upper: self.folder.join("upper"), work: self.folder.join("work") })
+        let (upper, work) = (self.folder.join("upper"), self.folder.join("work"));
+        Ok(Root::Layered(Layers { lower, upper, work, volatile: true }))
     }
 
     /// Draws everything that lies on the layers, and makes the places for it.
@@ -156,10 +165,9 @@ impl Folders<'_> {
     fn overlay(&self, number: usize, mount: &Mount) -> Result<Piece, DriverError> {
         let own = self.folder.join("mounts").join(number.to_string());
         let (upper, work) = (own.join("upper"), own.join("work"));
-        for folder in [&upper, &work] {
-            make_folders(folder)?;
-        }
-        let layers = Layers { lower: vec![mount.from.clone()], upper, work };
+        make_folders(&upper)?;
+        fresh_work(&work)?;
+        let layers = Layers { lower: vec![mount.from.clone()], upper, work, volatile: true };
         Ok(Piece::Overlay { at: mount.to.clone(), layers })
     }
 
@@ -238,6 +246,17 @@ fn make_folders(path: &Path) -> Result<(), DriverError> {
         .mode(0o755)
         .create(path)
         .map_err(|source| failed("make the folder", path, source))
+}
+
+/// The kernel leaves a mark there that no volatile mount may follow another: what is in its memory has to be let go of first,
+/// as in a failure of power. Between two keepers there is none.
+fn fresh_work(work: &Path) -> Result<(), DriverError> {
+    let marked = work.join("work/incompat");
+    // As root it can be looked into; otherwise the kernel's folder is closed, and is there after any use.
+    if marked.symlink_metadata().is_ok() || work.join("work").symlink_metadata().is_ok() {
+        crate::leftovers::remove_path(work).map_err(|source| failed("clear", work, source))?;
+    }
+    make_folders(work)
 }
 
 fn make_place(path: &Path, is_folder: bool) -> Result<(), DriverError> {

@@ -188,7 +188,7 @@ impl Keeper {
             identity,
             privileges: drawing::privileges(spec),
             hostname: Some(spec.name.to_string()),
-            root: folders.root(&record.base),
+            root: folders.root(&record.base)?,
             layout: view.layout,
             access: view.access,
             nested_userns: false,

@@ -113,7 +113,7 @@ impl Drawing<'_> {
             return part.map_or(Ok(()), |grant| Err(RunError::PartOfOverlay { path: grant.path.clone() }));
         }
         let (upper, work) = (folders.upper.clone(), folders.work.clone());
-        let layers = Layers { lower: vec![project.clone()], upper, work };
+        let layers = Layers { lower: vec![project.clone()], upper, work, volatile: false };
         self.add(Piece::Overlay { at: project.clone(), layers });
         Ok(())
     }

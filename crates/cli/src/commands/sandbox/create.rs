@@ -10,8 +10,9 @@ use redoma_sandbox::driver::{
 };
 use redoma_sandbox::presets;
 use redoma_sandbox::settings::Settings;
+use redoma_sandbox::templates::{self, Template};
 
-use crate::args::{AmountArgs, CreateArgs, UserArg};
+use crate::args::{AmountArgs, CreateArgs, NetArg, UserArg};
 use crate::commands::image;
 use crate::exit::Exit;
 use crate::layers::{amount, variable};
@@ -38,8 +39,11 @@ pub(super) fn create(args: &CreateArgs, printer: &Printer) -> anyhow::Result<Exi
 fn spec(args: &CreateArgs, printer: &Printer) -> anyhow::Result<Spec> {
     let settings = Settings::of_process()?;
     let id = SandboxId::random()?;
-    let image = image_name(args.image.as_deref(), &settings);
-    let Allowed { hosts: allow, variables: mut env } = allowed(args, &settings, printer)?;
+    let template = args.template.as_deref().map(templates::named).transpose()?;
+    let image = template
+        .map_or_else(|| image_name(args.image.as_deref(), &settings), |template| template.image.clone());
+    let Allowed { hosts: allow, variables: mut env } = allowed(args, template, &settings, printer)?;
+    env.extend(template.into_iter().flat_map(|template| template.env.clone()));
     env.extend(args.env.iter().filter_map(|typed| passed(typed)));
     let publish = args
         .publish
@@ -53,7 +57,7 @@ fn spec(args: &CreateArgs, printer: &Printer) -> anyhow::Result<Spec> {
         },
         owner: Owner::default(),
         image,
-        template: None,
+        template: args.template.as_deref().map(super::name).transpose()?,
         rules: Rules { net: args.net.map(Into::into), allow, policy: policy(args.policy.as_deref())? },
         publish: publish.collect::<anyhow::Result<_>>()?,
         mounts: args.mount.iter().map(|typed| mount(typed, &settings)).collect::<Result<_, _>>()?,
@@ -97,8 +101,16 @@ struct Allowed {
 }
 
 /// What presets come to is written down as hosts: it is asked of the tools once.
-fn allowed(args: &CreateArgs, settings: &Settings, printer: &Printer) -> anyhow::Result<Allowed> {
-    let typed = CommandLine { allow: args.allow.clone(), ..CommandLine::default() };
+fn allowed(
+    args: &CreateArgs,
+    template: Option<&Template>,
+    settings: &Settings,
+    printer: &Printer,
+) -> anyhow::Result<Allowed> {
+    let of_template =
+        template.filter(|_| args.net != Some(NetArg::None)).map(|template| template.allow.clone());
+    let allow = args.allow.iter().cloned().chain(of_template.into_iter().flatten()).collect();
+    let typed = CommandLine { allow, ..CommandLine::default() };
     let typed = presets::expand(&typed, &settings.outside())?;
     let (mut allow, mut env) = (typed.allow, Vec::new());
     for preset in &typed.presets {
