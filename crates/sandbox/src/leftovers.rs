@@ -39,6 +39,7 @@ pub fn gc(homes: &Homes, dry_run: bool) -> Result<Vec<Leftover>, RunError> {
         let removed = !dry_run && native.remove_torn(&path);
         all.push(Leftover { kind: LeftoverKind::Folder, path, removed });
     }
+    all.extend(native.unfinished_images(dry_run));
     if !dry_run {
         // When the processes that could make it anew are gone.
         all.extend(unfinished::finish_all(homes)?.iter().flat_map(|one| &one.quarantined).map(planted));

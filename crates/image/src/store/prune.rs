@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +80,24 @@ impl Exclusive<'_> {
             }
         }
         Ok(pruned)
+    }
+}
+
+impl Exclusive<'_> {
+    /// What killed pulls, imports and prunes left: whoever has the right to remove knows that nobody is at work on it.
+    ///
+    /// # Errors
+    /// [`Error::Read`].
+    pub fn unfinished(&self) -> Result<Vec<PathBuf>, Error> {
+        self.images.files("staging")
+    }
+
+    /// Removes that; how much it was.
+    ///
+    /// # Errors
+    /// [`Error::Remove`], once everything else is gone.
+    pub fn sweep(&self) -> Result<usize, Error> {
+        sweep(self.images)
     }
 }
 

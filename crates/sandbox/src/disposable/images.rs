@@ -1,9 +1,10 @@
 //! Images as what sandboxes begin as.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use redoma_image::{About, DiffId, Fetched, Image, Images, Limits, Ownership, Pruned, Reference};
+use redoma_jail::limits::{Leftover, LeftoverKind};
 use serde::{Deserialize, Serialize};
 
 use super::Native;
@@ -59,6 +60,30 @@ impl Native {
             Ok(_) => across(|| exclusive.prune(&in_use)),
             Err(_) => Ok(exclusive.prune(&in_use)?),
         }
+    }
+
+    /// What killed pulls and imports left; removed unless `dry_run`.
+    pub(crate) fn unfinished_images(&self, dry_run: bool) -> Vec<Leftover> {
+        let folder = self.homes.state().join("images");
+        let images = folder.is_dir().then(|| Images::open(&folder).ok()).flatten();
+        // While somebody is at work, nothing is left over.
+        let Some(exclusive) = images.as_ref().and_then(|images| images.exclusive().ok()) else {
+            return Vec::new();
+        };
+        let left = exclusive.unfinished().unwrap_or_default();
+        if !dry_run && !left.is_empty() {
+            let sweep = || exclusive.sweep();
+            // Whether it worked is looked at, file by file.
+            match mapped::identity(true) {
+                Ok(_) => drop(across(sweep)),
+                Err(_) => drop(sweep()),
+            }
+        }
+        let leftover = |path: PathBuf| {
+            let removed = path.symlink_metadata().is_err();
+            Leftover { kind: LeftoverKind::Folder, path, removed }
+        };
+        left.into_iter().map(leftover).collect()
     }
 
     fn image_layers_in_use(&self) -> Result<BTreeSet<DiffId>, DriverError> {
