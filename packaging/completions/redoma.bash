@@ -208,6 +208,9 @@ _redoma() {
             redoma__subcmd__sandbox,stats)
                 cmd="redoma__subcmd__sandbox__subcmd__stats"
                 ;;
+            redoma__subcmd__snapshot,diff)
+                cmd="redoma__subcmd__snapshot__subcmd__diff"
+                ;;
             redoma__subcmd__snapshot,ls)
                 cmd="redoma__subcmd__snapshot__subcmd__ls"
                 ;;
@@ -1655,8 +1658,22 @@ _redoma() {
             return 0
             ;;
         redoma__subcmd__snapshot)
-            opts="-q -h --quiet --help ls rm prune"
+            opts="-q -h --quiet --help ls rm prune diff"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__snapshot__subcmd__diff)
+            opts="-q -h --content --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

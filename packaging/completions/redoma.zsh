@@ -835,6 +835,18 @@ _arguments "${_arguments_options[@]}" : \
 '--help[Print help]' \
 && ret=0
 ;;
+(diff)
+_arguments "${_arguments_options[@]}" : \
+'--content[Show how texts differ as well]' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+':before -- The first:_default' \
+':after -- The second:_default' \
+&& ret=0
+;;
         esac
     ;;
 esac
@@ -1336,8 +1348,14 @@ _redoma__subcmd__snapshot_commands() {
 'ls:List snapshots' \
 'rm:Remove snapshots; sandboxes that stand on them stay as they are' \
 'prune:Remove snapshots that are older than something' \
+'diff:Show what differs between two snapshots, or sandboxes as they are now' \
     )
     _describe -t commands 'redoma snapshot commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__snapshot__subcmd__diff_commands] )) ||
+_redoma__subcmd__snapshot__subcmd__diff_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma snapshot diff commands' commands "$@"
 }
 (( $+functions[_redoma__subcmd__snapshot__subcmd__ls_commands] )) ||
 _redoma__subcmd__snapshot__subcmd__ls_commands() {

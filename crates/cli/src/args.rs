@@ -29,8 +29,8 @@ pub(crate) use policy::{
 pub(crate) use run::{LayerArgs, NetArg, RunArgs, TierArg, WorkspaceArg};
 pub(crate) use sandbox::{
     AmountArgs, CopyArgs, CreateArgs, DriverArg, ExecArgs, ForkArgs, KeeperArgs, ListArgs, OneArgs,
-    RemoveArgs, SandboxArgs, SandboxCommand, SandboxLogsArgs, ShellArgs, SnapshotArgs, SnapshotPruneArgs,
-    SnapshotRemoveArgs, SnapshotsArgs, SnapshotsCommand, StatsArgs, UserArg,
+    RemoveArgs, SandboxArgs, SandboxCommand, SandboxLogsArgs, ShellArgs, SnapshotArgs, SnapshotDiffArgs,
+    SnapshotPruneArgs, SnapshotRemoveArgs, SnapshotsArgs, SnapshotsCommand, StatsArgs, UserArg,
 };
 pub(crate) use services::{DownArgs, GroupArgs, GroupLogsArgs, PsArgs, UpArgs};
 pub(crate) use workspace::{

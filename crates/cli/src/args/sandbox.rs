@@ -307,6 +307,24 @@ pub(crate) enum SnapshotsCommand {
     Ls(ListArgs),
     Rm(SnapshotRemoveArgs),
     Prune(SnapshotPruneArgs),
+    Diff(SnapshotDiffArgs),
+}
+
+/// Show what differs between two snapshots, or sandboxes as they are now
+#[derive(Debug, Args)]
+pub(crate) struct SnapshotDiffArgs {
+    /// The first
+    #[arg(value_name = "A")]
+    pub(crate) before: String,
+    /// The second
+    #[arg(value_name = "B")]
+    pub(crate) after: String,
+    /// Show how texts differ as well
+    #[arg(long)]
+    pub(crate) content: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Remove snapshots; sandboxes that stand on them stay as they are

@@ -43,6 +43,7 @@ pub(crate) fn snapshots(args: SnapshotsArgs, printer: &Printer) -> anyhow::Resul
     match args.command {
         SnapshotsCommand::Ls(args) => snapshot::list(&manager, &args, printer),
         SnapshotsCommand::Rm(args) => snapshot::remove(&manager, &args, printer),
+        SnapshotsCommand::Diff(args) => snapshot::diff(&manager, &args, printer),
         SnapshotsCommand::Prune(args) => snapshot::prune(&manager, &args, printer),
     }
 }

@@ -4,6 +4,7 @@
 //! ([`control`]) and ends when nothing has gone on for a while.
 
 mod command;
+mod compare;
 mod control;
 mod drawing;
 mod ids;
@@ -28,8 +29,8 @@ use process::Remote;
 use store::{Base, Claimed, Record, Store};
 
 use crate::driver::{
-    Command, Driver, DriverError, DriverName, Files, Histories, ImageName, Info, Logging, Past, Pausing,
-    Process, Rules, SandboxId, Snapshots, Spec, State, Statistics, Streams,
+    Command, Comparing, Driver, DriverError, DriverName, Files, Histories, ImageName, Info, Logging, Past,
+    Pausing, Process, Rules, SandboxId, Snapshots, Spec, State, Statistics, Streams,
 };
 use crate::homes::Homes;
 
@@ -243,6 +244,10 @@ impl Driver for Native {
     }
 
     fn snapshots(&self) -> Option<&dyn Snapshots> {
+        Some(self)
+    }
+
+    fn comparing(&self) -> Option<&dyn Comparing> {
         Some(self)
     }
 

@@ -111,6 +111,11 @@ pub trait Driver: Send + Sync {
         None
     }
 
+    /// What differs between two file systems.
+    fn comparing(&self) -> Option<&dyn Comparing> {
+        None
+    }
+
     /// What runs, kept on disk and brought back.
     fn checkpoints(&self) -> Option<&dyn Checkpoints> {
         None
@@ -320,6 +325,59 @@ pub trait Snapshots {
     /// # Errors
     /// [`DriverError::NoSnapshot`].
     fn remove(&self, name: &Name) -> Result<(), DriverError>;
+}
+
+/// A driver that can compare file systems.
+pub trait Comparing {
+    /// What differs between two snapshots or sandboxes, in the order of paths; with `content`, also how texts do.
+    ///
+    /// # Errors
+    /// [`DriverError::NoSnapshot`] for what is neither; [`DriverError::Files`] when one cannot be read.
+    fn diff(&self, before: &str, after: &str, content: bool) -> Result<Vec<Difference>, DriverError>;
+}
+
+/// One path that differs.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Difference {
+    /// Absolute, inside; escaped where it is no text.
+    pub path: String,
+    /// How.
+    pub differs: Differs,
+    /// What it is in the first.
+    pub before: Option<What>,
+    /// What it is in the second.
+    pub after: Option<What>,
+    /// A unified diff, where it was asked for and both are text.
+    pub text: Option<String>,
+}
+
+/// How a path differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Differs {
+    /// Only the second has it.
+    Added,
+    /// Only the first has it.
+    Removed,
+    /// Its content is another.
+    Modified,
+    /// Its mode, owner or attributes are others, its content is not.
+    Mode,
+    /// It is another kind of thing.
+    Kind,
+}
+
+/// What a path is on one side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct What {
+    /// Permission bits.
+    pub mode: u32,
+    /// The owner outside.
+    pub uid: u32,
+    /// The group outside.
+    pub gid: u32,
+    /// Bytes.
+    pub size: u64,
 }
 
 /// A driver that can keep what runs on disk.

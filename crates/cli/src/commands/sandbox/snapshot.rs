@@ -1,15 +1,18 @@
 //! `redoma sandbox snapshot`, `fork`, and `redoma snapshot …`.
 
+use redoma_audit::escape::printable_block;
 use redoma_policy::TimeSpan;
 use redoma_sandbox::Manager;
-use redoma_sandbox::driver::{Driver, DriverError, Name, SandboxId, SnapshotInfo, Snapshots, Spec};
+use redoma_sandbox::driver::{Differs, Driver, DriverError, Name, SandboxId, SnapshotInfo, Snapshots, Spec};
 
 use super::create::now;
 use super::list::span;
-use crate::args::{ForkArgs, ListArgs, SnapshotArgs, SnapshotPruneArgs, SnapshotRemoveArgs};
+use crate::args::{
+    ForkArgs, ListArgs, SnapshotArgs, SnapshotDiffArgs, SnapshotPruneArgs, SnapshotRemoveArgs,
+};
 use crate::exit::Exit;
 use crate::layers::amount;
-use crate::printer::{DIM, GOOD, Printer, Table};
+use crate::printer::{BAD, DIM, GOOD, Printer, Table, WARN, paint};
 
 pub(super) fn take(manager: &Manager, args: &SnapshotArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let driven = super::find(manager, &args.id)?;
@@ -127,6 +130,47 @@ pub(super) fn prune(manager: &Manager, args: &SnapshotPruneArgs, printer: &Print
         printer.json(&old)?;
     } else {
         old.iter().try_for_each(|name| printer.line(name))?;
+    }
+    Ok(Exit::OK)
+}
+
+/// Drivers know their own only: the first that knows both compares them.
+pub(super) fn diff(manager: &Manager, args: &SnapshotDiffArgs, printer: &Printer) -> anyhow::Result<Exit> {
+    let mut compared = Err(DriverError::NoSnapshot(args.before.clone()));
+    for comparing in manager.drivers().filter_map(Driver::comparing) {
+        compared = comparing.diff(&args.before, &args.after, args.content);
+        if !matches!(compared, Err(DriverError::NoSnapshot(_))) {
+            break;
+        }
+    }
+    let compared = compared?;
+    if args.json {
+        printer.json(&compared)?;
+        return Ok(Exit::OK);
+    }
+    for one in &compared {
+        let (style, word) = match one.differs {
+            Differs::Added => (GOOD, "added"),
+            Differs::Removed => (BAD, "removed"),
+            Differs::Modified => (WARN, "modified"),
+            Differs::Mode => (WARN, "mode"),
+            Differs::Kind => (WARN, "kind"),
+        };
+        let modes = match (one.before, one.after) {
+            (Some(before), Some(after)) if before.mode != after.mode => {
+                format!("  {:o} → {:o}", before.mode, after.mode)
+            }
+            _ => String::new(),
+        };
+        printer.line(format_args!(
+            "{}  {}{}",
+            paint(style, format_args!("{word:<8}")),
+            one.path,
+            paint(DIM, modes)
+        ))?;
+        for line in one.text.iter().flat_map(|text| text.lines()) {
+            printer.line(printable_block(line))?;
+        }
     }
     Ok(Exit::OK)
 }
