@@ -28,6 +28,7 @@ mod policy;
 mod presets;
 mod protect;
 mod record;
+mod sandbox_files;
 mod sandboxes;
 mod secrets;
 mod terminal;

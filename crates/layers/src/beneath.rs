@@ -106,7 +106,7 @@ pub fn beneath(
     openat2(&dir, rel, flags, mode, resolve)
 }
 
-/// openat2(2) with `O_CLOEXEC | O_NOFOLLOW` added, asked again when a rename elsewhere made it give up.
+/// openat2(2) with `O_CLOEXEC | O_NOFOLLOW` added.
 ///
 /// # Errors
 /// Those of openat2(2).
@@ -117,9 +117,29 @@ pub fn openat2(
     mode: Mode,
     resolve: ResolveFlags,
 ) -> Result<OwnedFd> {
-    let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    persistent(dir, path, flags | OFlags::NOFOLLOW, mode, resolve)
+}
+
+/// Opens `path` as if `root` were the root of all: links that are absolute, and `..`, lead to places below it. For the root
+/// of a sandbox, whose own links are to work.
+///
+/// # Errors
+/// Those of openat2(2).
+pub fn in_root(root: impl AsFd, path: impl Arg + Copy, flags: OFlags) -> Result<OwnedFd> {
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    persistent(root, path, flags, Mode::empty(), resolve)
+}
+
+/// Asks again when a rename elsewhere made the kernel give up.
+fn persistent(
+    dir: impl AsFd,
+    path: impl Arg + Copy,
+    flags: OFlags,
+    mode: Mode,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd> {
     for _ in 0..RETRIES {
-        let opened = rustix::fs::openat2(&dir, path, flags, mode, resolve);
+        let opened = rustix::fs::openat2(&dir, path, flags | OFlags::CLOEXEC, mode, resolve);
         if opened.as_ref().err() != Some(&Errno::AGAIN) {
             return opened;
         }

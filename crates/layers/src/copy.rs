@@ -18,6 +18,8 @@ use crate::layer::{Layer, is_whiteout};
 use crate::links::{Known, Links};
 use crate::{Error, Kind, remove_layer};
 
+pub use data::spread;
+
 /// Paths of one layer.
 const ENTRIES_MAX: u64 = 50_000_000;
 

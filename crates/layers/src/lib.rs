@@ -28,7 +28,7 @@ pub mod text;
 mod tree;
 mod xattr;
 
-pub use copy::{Copied, copy};
+pub use copy::{Copied, copy, spread};
 pub use diff::{Change, ChangeKind, Facts, diff};
 pub use entry::{Entry, Kind};
 pub use error::Error;

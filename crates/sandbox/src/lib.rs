@@ -35,6 +35,7 @@ mod small_file;
 mod streams;
 pub mod templates;
 mod terminal;
+pub mod transfer;
 pub mod trust;
 pub mod undo;
 mod unfinished;

@@ -35,8 +35,12 @@ impl Copy<'_> {
     }
 }
 
-/// Copies each stretch of data to its place; how many bytes that are.
-fn spread(from: &File, to: &File, size: u64) -> io::Result<u64> {
+/// Copies the first `size` bytes of a file to another, each stretch of data to its place: holes stay holes. How many bytes of
+/// data there were.
+///
+/// # Errors
+/// Those of lseek(2) and copy_file_range(2).
+pub fn spread(from: &File, to: &File, size: u64) -> io::Result<u64> {
     let (mut at, mut copied) = (0, 0);
     while at < size {
         let begin = match seek(from, SeekFrom::Data(at)) {

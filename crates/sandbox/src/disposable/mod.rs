@@ -7,6 +7,7 @@ mod command;
 mod compare;
 mod control;
 mod drawing;
+mod files;
 mod ids;
 mod images;
 mod keeper;
@@ -199,12 +200,7 @@ impl Driver for Native {
     }
 
     fn files(&self, id: &SandboxId) -> Result<Box<dyn Files>, DriverError> {
-        let _ = id;
-        Err(DriverError::Unsupported {
-            driver: DriverName::Native,
-            what: "copy files".into(),
-            hint: "redoma sandbox exec".into(),
-        })
+        self.reach(id)
     }
 
     fn stop(&self, id: &SandboxId) -> Result<(), DriverError> {

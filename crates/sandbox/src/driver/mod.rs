@@ -249,7 +249,7 @@ pub trait Files {
 }
 
 /// What came of copying.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Copied {
     /// Files, folders and links.
     pub entries: u64,
@@ -260,7 +260,7 @@ pub struct Copied {
 }
 
 /// One thing in a folder of a sandbox.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Entry {
     /// Its name, escaped where it is no text.
     pub name: String,
@@ -275,7 +275,7 @@ pub struct Entry {
 }
 
 /// What a directory entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum EntryKind {
