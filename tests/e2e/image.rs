@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use redoma_tests::{Home, Layer, Layout, Ran, Registry, Stall, requires};
+use redoma_tests::{Home, Layer, Layout, Ran, Registry, Stall, redoma, requires};
 use serde_json::Value;
 
 /// The store of a home.
@@ -210,6 +210,30 @@ fn a_password_is_asked_for_taken_from_the_users_file_and_shown_nowhere() {
     fs::create_dir_all(home.path().join(".docker")).unwrap();
     fs::copy(&right, home.path().join(".docker/config.json")).unwrap();
     let _pulled = pull(&home, &name).ok();
+}
+
+#[test]
+fn a_registry_elsewhere_is_believed_when_a_known_authority_says_so() {
+    requires!("docker-registry", "skopeo", "unshare");
+    let (registry, home, mut layout) = (Registry::encrypted(), Home::new(), Layout::new());
+    layout.add("far", &[Layer::default().file("a", "1")]);
+    layout.copy("far", &format!("docker://{}", registry.name("test/far:1")));
+    // Its name exists in a mount namespace only.
+    let hosts = home.file("hosts", "127.0.0.1 registry.example\n");
+    let name = format!("registry.example:{}/test/far:1", registry.port());
+    let pull = |authority: &Path| {
+        let mut shell = Command::new("unshare");
+        let script = "mount --bind \"$HOSTS\" /etc/hosts && exec \"$0\" image pull \"$1\"";
+        shell.args(["--user", "--map-root-user", "--mount", "sh", "-ec", script]).arg(redoma()).arg(&name);
+        shell.env("HOSTS", &hosts).env("HOME", home.path()).env("REDOMA_HOME", home.redoma());
+        shell.env("SSL_CERT_FILE", authority).output().unwrap()
+    };
+    let unknown = pull(Path::new("/etc/ssl/certs/ca-certificates.crt"));
+    let said = String::from_utf8_lossy(&unknown.stderr);
+    assert!(!unknown.status.success() && said.contains("invalid peer certificate: UnknownIssuer"), "{said}");
+    let known = pull(&registry.authority());
+    assert!(known.status.success(), "{}", String::from_utf8_lossy(&known.stderr));
+    assert_eq!(list(&home).len(), 1);
 }
 
 /// A layer that takes a while.

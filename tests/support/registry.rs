@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 
 use crate::PATIENCE;
@@ -29,27 +30,34 @@ impl Registry {
     /// One that lets everybody in.
     #[must_use]
     pub fn open() -> Self {
-        Self::start("")
+        Self::start("", "")
     }
 
     /// One that wants a password.
     #[must_use]
     pub fn guarded() -> Self {
-        Self::start("auth: {htpasswd: {realm: test, path: PASSWORDS}}\n")
+        Self::start("", "auth: {htpasswd: {realm: test, path: FOLDER/passwords}}")
     }
 
-    fn start(auth: &str) -> Self {
+    /// One that is called `registry.example` and speaks TLS, with a certificate of an authority of its own.
+    #[must_use]
+    pub fn encrypted() -> Self {
+        Self::start("tls: {certificate: FOLDER/own.pem, key: FOLDER/own.key}", "")
+    }
+
+    fn start(tls: &str, auth: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("redoma-e2e-").tempdir().unwrap();
-        let passwords = folder.path().join("passwords");
-        let made = Command::new("htpasswd").args(["-B", "-b", "-n", USER.0, USER.1]).output().unwrap();
-        fs::write(&passwords, made.stdout).unwrap();
-        let auth = auth.replace("PASSWORDS", &passwords.display().to_string());
-        let data = folder.path().join("data");
+        certify(folder.path());
+        if !auth.is_empty() {
+            let made = Command::new("htpasswd").args(["-B", "-b", "-n", USER.0, USER.1]).output().unwrap();
+            fs::write(folder.path().join("passwords"), made.stdout).unwrap();
+        }
         // Port 0 is for the kernel to choose; the registry says which it was.
         let config = format!(
-            "version: 0.1\nlog: {{level: info}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '127.0.0.1:0'}}\n{auth}",
-            data.display()
+            "version: 0.1\nlog: {{level: info}}\nstorage: {{filesystem: {{rootdirectory: FOLDER/data}}}}\n\
+            http:\n  addr: '127.0.0.1:0'\n  {tls}\n{auth}\n",
         );
+        let config = config.replace("FOLDER", &folder.path().display().to_string());
         let path = folder.path().join("config.yml");
         fs::write(&path, config).unwrap();
         let mut registry = Command::new("docker-registry");
@@ -58,7 +66,7 @@ impl Registry {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let said = lines.by_ref().map_while(Result::ok).find_map(|line| {
             let (_, after) = line.split_once("listening on ")?;
-            Some(after.split('"').next()?.to_owned())
+            Some(after.split(['"', ',']).next()?.to_owned())
         });
         let address = said.expect("the registry says where it listens");
         // A pipe that nobody empties would stop it.
@@ -70,6 +78,21 @@ impl Registry {
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// The port alone.
+    ///
+    /// # Panics
+    /// Never: an address has one.
+    #[must_use]
+    pub fn port(&self) -> &str {
+        self.address.rsplit_once(':').unwrap().1
+    }
+
+    /// The certificate of its authority.
+    #[must_use]
+    pub fn authority(&self) -> PathBuf {
+        self.folder.path().join("authority.pem")
     }
 
     /// The full name of an image in it.
@@ -104,6 +127,23 @@ impl Registry {
         let ran = skopeo.arg("--authfile").arg(file).arg(&self.address).output().unwrap();
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     }
+}
+
+/// Makes a certificate, its key, and the authority that signs it.
+fn certify(folder: &Path) {
+    let named = |name: &str, names: &[String]| {
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params
+    };
+    let mut authority = named("Test authority", &[]);
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let issuer = Issuer::new(authority.clone(), KeyPair::generate().unwrap());
+    fs::write(folder.join("authority.pem"), authority.self_signed(issuer.key()).unwrap().pem()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let own = named("registry.example", &["registry.example".to_owned()]).signed_by(&key, &issuer);
+    fs::write(folder.join("own.pem"), own.unwrap().pem()).unwrap();
+    fs::write(folder.join("own.key"), key.serialize_pem()).unwrap();
 }
 
 impl Drop for Registry {
