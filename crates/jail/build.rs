@@ -1,5 +1,6 @@
 //! Turns `data/seccomp.toml` into tables of constants, so that no run parses it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::{env, fs, path::PathBuf};
 
@@ -95,8 +96,23 @@ fn generate(rules: &Rules) -> String {
     for check in &rules.check {
         let _ = writeln!(code, "{},", check.to_rust());
     }
+    code.push_str("];\npub(super) const NAMES: &[(u32, &str)] = &[\n");
+    code += &names(rules);
     code.push_str("];\n");
     code
+}
+
+/// Every call of the file with its number, once.
+fn names(rules: &Rules) -> String {
+    let groups = rules.allow.iter().chain(&rules.supervise).chain(&rules.refuse).flat_map(Calls::named);
+    let checks = rules.check.iter().map(|check| (check.call.as_str(), cfg(check.arch.as_deref())));
+    let of_any = groups.map(|(call, cfg)| (call, cfg.to_owned())).chain(checks);
+    let all: BTreeSet<(&str, String)> = of_any.collect();
+    all.iter().map(|(call, cfg)| format!("{cfg}(nr::SYS_{call} as u32, \"{call}\"),\n")).collect()
+}
+
+fn cfg(arch: Option<&str>) -> String {
+    arch.map_or(String::new(), |arch| format!("#[cfg(target_arch = \"{arch}\")]\n"))
 }
 
 impl Calls {
@@ -124,8 +140,7 @@ impl Check {
         let guard = self.guard.as_ref().map_or("None".to_owned(), |guard| {
             format!("Some(Guard {{ argument: {}, test: {} }})", guard.argument, guard.test.to_rust())
         });
-        let arch =
-            self.arch.as_ref().map_or(String::new(), |arch| format!("#[cfg(target_arch = \"{arch}\")]\n"));
+        let arch = cfg(self.arch.as_deref());
         format!(
             "{arch}Check {{ nr: nr::SYS_{} as u32, guard: {guard}, argument: {}, bits: {:#x}, test: {}, answer: {}, scope: {scope} }}",
             self.call,

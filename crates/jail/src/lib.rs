@@ -11,6 +11,7 @@ mod channel;
 mod child;
 mod confine;
 mod error;
+mod guest;
 mod identity;
 mod init;
 mod jail;
@@ -29,6 +30,7 @@ pub use blueprint::{Blueprint, Canary, Cover, Grant, Layers, Piece, Privileges, 
 pub use channel::{Channel, Ending, Enforced, Ids, Terminal};
 pub use child::as_root_of;
 pub use error::{Failure, JailError, Step};
+pub use guest::{Guest, GuestCommand, Reaped, confine_guest, guest_calls, receive_network, serve_network};
 pub use identity::Identity;
 pub use jail::{Event, Exec, Jail, Raising, Running};
 pub use network::{Entrance, Sockets, Wires};

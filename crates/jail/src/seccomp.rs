@@ -5,16 +5,16 @@
 //! linear program of this size costs more there than all mounts together. See
 //! `Documentation/userspace-api/seccomp_filter.rst`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use redoma_sys::{Instruction, nr};
 
 use crate::blueprint::Blueprint;
 use redoma_policy::Tier;
 
-use rules::{CHECKS, SIMPLE};
+use rules::{CHECKS, NAMES, SIMPLE};
 
-/// What `build.rs` made of the file: `SIMPLE`, one answer for each call, and `CHECKS`, by argument.
+/// What `build.rs` made of the file: `SIMPLE`, one answer for each call, `CHECKS`, by argument, and the calls' `NAMES`.
 #[expect(clippy::unnecessary_cast, reason = "the kernel's constants have several types")]
 mod rules {
     use redoma_policy::Tier;
@@ -45,6 +45,21 @@ impl Setting {
         let Blueprint { tier, nested_userns, ref wire, .. } = *blueprint;
         Self { tier, nested_userns, wire: wire.is_some() }
     }
+
+    /// In a container: its namespaces are as a sandbox's of the full tier.
+    pub(crate) fn of_guest(network: bool) -> Self {
+        Self { tier: Tier::Full, nested_userns: false, wire: network }
+    }
+}
+
+/// The names of all calls that a filter lets through for at least some arguments.
+pub(crate) fn names_of(tier: Tier) -> BTreeSet<&'static str> {
+    let setting = Setting { tier, nested_userns: false, wire: true };
+    let allowed = |nr: u32| {
+        let leaf = leaves(setting).get(&nr).cloned();
+        leaf.is_some_and(|leaf| leaf.otherwise == Answer::Allow)
+    };
+    NAMES.iter().filter(|(nr, _)| allowed(*nr)).map(|(_, name)| *name).collect()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
