@@ -13,9 +13,12 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("busybox", "busybox-static"),
     ("bwrap", "bubblewrap"),
     ("cc", "gcc"),
+    ("conmon", "conmon"),
     ("curl", "curl"),
     ("debootstrap", "debootstrap"),
+    ("docker", "docker.io"),
     ("docker-registry", "docker-registry"),
+    ("dockerd", "docker.io"),
     ("gdb", "gdb"),
     ("git", "git"),
     ("htop", "htop"),
@@ -24,8 +27,10 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("less", "less"),
     ("make", "make"),
     ("node", "nodejs"),
-    ("nsenter", "util-linux"),
     ("npm", "npm"),
+    ("nsenter", "util-linux"),
+    ("podman", "podman"),
+    ("runc", "runc"),
     ("setpriv", "util-linux"),
     ("skopeo", "skopeo"),
     ("sqlite3", "sqlite3"),
@@ -84,6 +89,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 fn missing_packages() -> Vec<&'static str> {
     let absent = PROGRAMS.iter().filter(|(program, _)| find(program).is_none());
     let mut packages: Vec<&str> = absent.map(|&(_, package)| package).collect();
+    packages.sort_unstable();
+    packages.dedup();
     if !Path::new(DEBIAN_PYTHON).exists() {
         packages.push("python3");
     }

@@ -38,8 +38,8 @@ pub(super) struct Program {
     name: String,
 }
 
-const KNOWN: [&str; 12] =
-    ["true", "false", "echo", "cat", "printenv", "pwd", "sleep", "tty", "stty", "pidof", "rm", "ln"];
+const KNOWN: [&str; 11] =
+    ["true", "false", "echo", "cat", "pwd", "sleep", "tty", "stty", "pidof", "rm", "ln"];
 
 impl Program {
     /// None where there is no such program.
@@ -113,9 +113,14 @@ impl Scene {
     fn output(&self, words: &[&str]) -> Vec<u8> {
         let line = |text: String| (text + "\n").into_bytes();
         match words {
-            ["echo", rest @ ..] => line(rest.join(" ")),
+            ["echo", rest @ ..] => {
+                let value = |word: &&str| match word.strip_prefix('$') {
+                    Some(name) => self.env.get(name).cloned().unwrap_or_default(),
+                    None => (*word).to_owned(),
+                };
+                line(rest.iter().map(value).collect::<Vec<_>>().join(" "))
+            }
             ["pwd"] => line(self.workdir.display().to_string()),
-            ["printenv", name] => self.env.get(*name).cloned().map(line).unwrap_or_default(),
             ["cat", files @ ..] => {
                 files.iter().filter_map(|file| self.tree.content(Path::new(file))).flatten().collect()
             }
@@ -139,7 +144,6 @@ impl Scene {
     fn code(&self, words: &[&str]) -> i32 {
         let done = match words {
             ["cat", files @ ..] => files.iter().all(|file| self.tree.content(Path::new(file)).is_some()),
-            ["printenv", name] => self.env.contains_key(*name),
             ["pidof", name] => !self.clock.named(name).is_empty(),
             ["tty"] => self.stdio.terminal.is_some(),
             ["rm", file] => self.tree.unlink(Path::new(file)),

@@ -1,0 +1,196 @@
+//! A sandbox's container: what is asked of the engine, all of it in one place.
+
+use std::fs;
+use std::path::Path;
+
+use bollard::Docker;
+use bollard::errors::Error;
+use bollard::models::{
+    ContainerCreateBody, ContainerCreateResponse, HostConfig, HostConfigCgroupnsModeEnum,
+    HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
+};
+use bollard::query_parameters::CreateContainerOptionsBuilder;
+use redoma_sandbox::driver::{DriverError, Mount as Wish, Spec, User};
+use rustix::process::Resource;
+
+use crate::driver::OciDriver;
+use crate::error::unsupported;
+use crate::images::Image;
+use crate::labels::Kind;
+use crate::profile;
+use crate::tool::Tool;
+
+/// What user 0 needs for packages and services: over files and users of the container's own, and nothing of the machine's.
+const OF_ROOT: [&str; 8] =
+    ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "NET_BIND_SERVICE"];
+
+/// A container to be made.
+pub(crate) struct Wanted<'a> {
+    pub(crate) driver: &'a OciDriver,
+    pub(crate) spec: &'a Spec,
+    pub(crate) image: &'a Image,
+    pub(crate) tool: &'a Tool,
+}
+
+impl Wanted<'_> {
+    pub(crate) fn body(&self) -> Result<ContainerCreateBody, DriverError> {
+        let Self { driver, spec, image, tool } = self;
+        let time = spec.amounts.time.map(|time| time.0.as_secs().max(1).to_string());
+        let idle: Vec<&str> = ["idle"].into_iter().chain(time.as_deref()).collect();
+        Ok(ContainerCreateBody {
+            image: Some(image.id.clone()),
+            hostname: Some(spec.name.to_string()),
+            // What an image starts by itself is for whoever starts it as a command.
+            entrypoint: Some(Vec::new()),
+            cmd: Some(tool.argv(&idle)),
+            env: Some(spec.env.iter().map(|(name, value)| format!("{name}={value}")).collect()),
+            user: Some(user(spec)),
+            working_dir: spec.workdir.as_ref().map(|folder| folder.display().to_string()),
+            labels: Some(driver.0.realm.with_tool(Kind::Sandbox, spec, &image.digest, &tool.argv(&[]))),
+            host_config: Some(self.host_config()?),
+            ..ContainerCreateBody::default()
+        })
+    }
+
+    fn host_config(&self) -> Result<HostConfig, DriverError> {
+        let Self { driver, spec, tool, .. } = self;
+        let mut mounts = vec![tool.mount()];
+        for wish in &spec.mounts {
+            mounts.push(mount(driver, wish)?);
+        }
+        let memory = spec.amounts.memory.map(|memory| i64::try_from(memory.0).unwrap_or(i64::MAX));
+        let security = vec!["no-new-privileges".to_owned(), format!("seccomp={}", self.profile()?)];
+        Ok(HostConfig {
+            network_mode: Some("none".into()),
+            cap_drop: Some(vec!["ALL".into()]),
+            cap_add: (spec.user == User::Root).then(|| OF_ROOT.map(str::to_owned).to_vec()),
+            security_opt: Some(security),
+            privileged: Some(false),
+            publish_all_ports: Some(false),
+            ipc_mode: Some("private".into()),
+            cgroupns_mode: (!driver.0.is_podman).then_some(HostConfigCgroupnsModeEnum::PRIVATE),
+            memory,
+            // Swap included: what is over the limit is over it.
+            memory_swap: memory,
+            nano_cpus: spec.amounts.cpus.map(|cpus| (cpus.get() * 1e9) as i64),
+            pids_limit: spec.amounts.pids.map(i64::from),
+            mounts: Some(mounts),
+            ulimits: driver.0.is_podman.then(own_limits),
+            // Commands are attached to; the first process says nothing.
+            log_config: (!driver.0.is_podman)
+                .then(|| HostConfigLogConfig { typ: Some("none".into()), config: None }),
+            ..HostConfig::default()
+        })
+    }
+
+    /// Docker takes the profile itself, Podman the name of a file that it reads.
+    fn profile(&self) -> Result<String, DriverError> {
+        let profile = profile::seccomp();
+        if !self.driver.0.is_podman {
+            return Ok(profile);
+        }
+        let folder = self.driver.0.setup.homes.state().join("oci");
+        let path = folder.join("seccomp.json");
+        let failed = |source| DriverError::Store { what: "write", path: path.clone(), source };
+        fs::create_dir_all(&folder).map_err(failed)?;
+        let mut new = tempfile::NamedTempFile::new_in(&folder).map_err(failed)?;
+        std::io::Write::write_all(&mut new, profile.as_bytes()).map_err(failed)?;
+        new.persist(&path).map_err(|error| failed(error.error))?;
+        Ok(path.display().to_string())
+    }
+}
+
+/// Who commands are, as the engine takes it.
+pub(crate) fn user(spec: &Spec) -> String {
+    match spec.user {
+        User::Root => "0:0".into(),
+        User::Me => {
+            let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
+            format!("{}:{}", user.as_raw(), group.as_raw())
+        }
+    }
+}
+
+pub(crate) async fn create(
+    docker: &Docker,
+    name: &str,
+    body: ContainerCreateBody,
+) -> Result<ContainerCreateResponse, Error> {
+    let options = CreateContainerOptionsBuilder::default().name(name).build();
+    docker.create_container(Some(options), body).await
+}
+
+/// What this driver has no means for is refused, and never left out.
+pub(crate) fn refuse_what_engines_cannot(spec: &Spec) -> Result<(), DriverError> {
+    let native = "use the native driver: `--driver native`";
+    if spec.amounts.disk.is_some() {
+        return Err(unsupported("limit the disk: engines count no bytes on most file systems", native));
+    }
+    let asks = !spec.rules.allow.is_empty() || !spec.publish.is_empty() || spec.rules.policy.is_some();
+    if asks || !matches!(spec.rules.net, None | Some(redoma_policy::NetworkDefault::None)) {
+        return Err(unsupported("have a network yet", native));
+    }
+    if !spec.peers.is_empty() {
+        return Err(unsupported("lead from one sandbox to another yet", native));
+    }
+    Ok(())
+}
+
+fn mount(driver: &OciDriver, wish: &Wish) -> Result<Mount, DriverError> {
+    let what = format!("the mount {}:{}", wish.from.display(), wish.to.display());
+    if driver.0.engine.is_remote() {
+        return Err(unsupported(
+            format!("mount {}: the engine is another machine's", wish.from.display()),
+            "copy what is needed in: `redoma sandbox cp`",
+        ));
+    }
+    if wish.overlay {
+        return Err(unsupported(
+            "keep changes to a mount aside",
+            "add `:ro` to it, or use `--driver native`",
+        ));
+    }
+    let refuse = |why: &str| DriverError::Invalid {
+        what: what.clone(),
+        why: why.to_owned(),
+        hint: "mount a folder below it instead".into(),
+    };
+    let from = fs::canonicalize(&wish.from).map_err(|error| refuse(&error.to_string()))?;
+    if driver.0.connection.socket.as_deref().is_some_and(|socket| holds(&from, socket)) {
+        return Err(refuse(
+            "it holds the engine's socket, by which everything on this machine could be reached",
+        ));
+    }
+    let homes = &driver.0.setup.homes;
+    if [homes.config(), homes.state(), homes.run()]
+        .into_iter()
+        .any(|own| holds(&from, own) || from.starts_with(own))
+    {
+        return Err(refuse("it holds what Redoma keeps: keys, the record, sandboxes"));
+    }
+    Ok(Mount {
+        target: Some(wish.to.display().to_string()),
+        source: Some(from.display().to_string()),
+        typ: Some(MountType::BIND),
+        read_only: Some(!wish.writable),
+        ..Mount::default()
+    })
+}
+
+fn holds(folder: &Path, path: &Path) -> bool {
+    let real = fs::canonicalize(path);
+    path.starts_with(folder) || real.is_ok_and(|real| real.starts_with(folder))
+}
+
+/// An engine without rights over limits sets more than it may, and nothing starts: no more than this process has.
+fn own_limits() -> Vec<ResourcesUlimits> {
+    let own = |name: &str, resource| {
+        let hard = rustix::process::getrlimit(resource).maximum.and_then(|most| i64::try_from(most).ok());
+        ResourcesUlimits {
+            name: Some(name.to_owned()),
+            soft: Some(hard.unwrap_or(-1)),
+            hard: Some(hard.unwrap_or(-1)),
+        }
+    };
+    vec![own("nofile", Resource::Nofile), own("nproc", Resource::Nproc)]
+}
