@@ -272,6 +272,8 @@ impl Error {
             Self::NoImage { .. } | Self::Busy { .. } => "redoma image ls".into(),
             Self::Create { path, source } | Self::Write { path, source } if is_full(source) => full(path),
             Self::Unpack { source, .. } if is_full(source) => "redoma image prune".into(),
+            // The ranges have no such user.
+            Self::Unpack { step: "chown", .. } => "grep \"^$(id -un):\" /etc/subuid /etc/subgid".into(),
             Self::Damaged { path, .. } => format!("mv {0} {0}.broken", quoted(path)),
             Self::Unauthorized { host, .. } => format!("podman login {host}"),
             Self::AuthFile { path, .. } => format!("cat {}", quoted(path)),

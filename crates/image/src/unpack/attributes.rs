@@ -125,8 +125,9 @@ fn set_xattr(fd: impl AsFd, name: &str, key: &[u8], value: &[u8], notes: &mut No
     }
     match fs::fsetxattr(fd, os(key), value, XattrFlags::empty()) {
         Ok(()) => Ok(()),
-        // Capabilities take CAP_SETFCAP, which an ordinary user has in a namespace of their own only.
-        Err(errno @ (Errno::PERM | Errno::NOTSUP | Errno::INVAL)) => {
+        // Capabilities take CAP_SETFCAP, which an ordinary user has in a namespace of their own only; file systems have
+        // bounds of their own for how long a value may be.
+        Err(errno @ (Errno::PERM | Errno::NOTSUP | Errno::INVAL | Errno::TOOBIG | Errno::RANGE)) => {
             notes.add(|| {
                 format!("{name}: the attribute {} cannot be set: {errno}", String::from_utf8_lossy(key))
             });

@@ -231,6 +231,13 @@ fn overlayfs_attributes_of_the_archive_are_not_set() {
 }
 
 #[test]
+fn an_attribute_that_is_too_long_for_the_kernel_is_left_out_with_a_note() {
+    let layer = unpacked(Tape::default().pax("SCHILY.xattr.user.big", &[b'x'; 70_000]).file("a", b"1"));
+    assert_eq!(layer.text("a"), "1");
+    assert!(layer.unpacked.notes[0].starts_with("a: the attribute user.big cannot be set"));
+}
+
+#[test]
 fn a_folder_becomes_a_file_and_a_folder_again() {
     let tape = Tape::default().file("a/b/c", b"1").file("a", b"2").folder("a/").file("a/d", b"3");
     let layer = unpacked(tape);
