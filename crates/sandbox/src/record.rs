@@ -219,6 +219,17 @@ impl RunRecord {
         }))
     }
 
+    /// More was changed on the disk than may be.
+    pub(crate) fn disk_limit(&mut self, allowed: u64) -> Result<(), RunError> {
+        self.append(&Event::Limit(Limit {
+            limit: LimitKind::Disk,
+            allowed,
+            used: None,
+            action: LimitAction::Ended,
+            by: Text::new("gauge"),
+        }))
+    }
+
     /// A limit of the kernel's was reached.
     pub(crate) fn limit_hit(&mut self, hit: &limits::Hit) -> Result<(), RunError> {
         self.append(&Event::Limit(Limit {

@@ -3,6 +3,8 @@
 //! One thread, which waits for init, the gateway, whoever asks something, and the clock. Bytes of commands do not pass
 //! through it: streams are handed on. When it ends, by whatever, the kernel ends everything inside.
 
+mod asked;
+
 use std::collections::HashMap;
 use std::fs;
 use std::io;
@@ -11,27 +13,25 @@ use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant, SystemTime};
 
 use redoma_audit::SessionId;
-use redoma_audit::event::{Answer, Outcome, Phase, Usage};
-use redoma_jail::limits::{Limits, Wanted};
-use redoma_jail::{Blueprint, Channel, Ending, Event, Jail};
-use redoma_policy::{ResolvedPolicy, Tier};
+use redoma_audit::event::{Answer, Outcome, Usage};
+use redoma_jail::limits::Limits;
+use redoma_jail::{Channel, Ending, Event, Jail};
+use redoma_policy::{ByteSize, ResolvedPolicy};
 use redoma_sys::{Cloned, Errno, Namespaces};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::Signal;
 
 use super::command::{Commands, Running};
 use super::control::{Ask, Refusal, Tell};
-use super::drawing::{self, Folders};
-use super::peers::Peers;
+use super::drawing;
+use super::gauge::Gauge;
+use super::raise::{Raised, raise};
 use super::store::{Claimed, Record, Store};
 use crate::ask::Answered;
-use crate::canary;
 use crate::driver::{DriverError, SandboxId};
 use crate::error::RunError;
-use crate::gateway::{Prepared, Served, Serving};
+use crate::gateway::{Served, Serving};
 use crate::homes::Homes;
-use crate::machine;
-use crate::native;
 use crate::record::{RunRecord, micros};
 use crate::run::{NetworkSummary, RunEnd};
 
@@ -49,6 +49,10 @@ struct Keeper {
     jail: Jail,
     limits: Limits,
     gateway: Option<Serving>,
+    /// Where there is a limit to what it changes on the disk.
+    gauge: Option<Gauge>,
+    /// That limit, once it is passed.
+    full: Option<u64>,
     network: NetworkSummary,
     listener: UnixListener,
     clients: HashMap<u64, Client>,
@@ -124,8 +128,8 @@ impl Keeper {
         let mut log = RunRecord::begin_sandbox(&log_store, session, &record.spec, &policy)
             .map_err(DriverError::Start)?;
         claimed.note_session(session)?;
-        match Self::raise(homes, store, &record, &policy, session, &mut log) {
-            Ok((jail, limits, gateway, variables)) => {
+        match raise(homes, store, &record, &policy, session, &mut log) {
+            Ok(Raised { jail, limits, gateway, gauge, variables }) => {
                 let listener = listen(store, id)?;
                 let commands = Commands::new(&claimed.folder, &record, session, variables);
                 Ok(Some(Self {
@@ -136,6 +140,8 @@ impl Keeper {
                     jail,
                     limits,
                     gateway,
+                    gauge,
+                    full: None,
                     network: NetworkSummary::default(),
                     listener,
                     clients: HashMap::new(),
@@ -154,58 +160,6 @@ impl Keeper {
                 Err(error)
             }
         }
-    }
-
-    #[expect(clippy::type_complexity, reason = "its parts go to one place")]
-    fn raise(
-        homes: &Homes,
-        store: &Store,
-        record: &Record,
-        policy: &ResolvedPolicy,
-        session: SessionId,
-        log: &mut RunRecord,
-    ) -> Result<(Jail, Limits, Option<Serving>, Vec<(String, std::ffi::OsString)>), DriverError> {
-        let probes = machine::probes(homes);
-        let tier = machine::choose_tier(&probes, Some(Tier::Full)).map_err(DriverError::Start)?;
-        if let Some(missing) = machine::missing_overlay(&probes) {
-            return Err(DriverError::Start(RunError::NoBoundary { missing }));
-        }
-        let spec = &record.spec;
-        let folders = Folders { store, folder: store.folder(&spec.id) };
-        let mut view = folders.draw(homes, spec, policy)?;
-        let needed = policy.network.needs_gateway() || !spec.peers.is_empty();
-        let prepared = prepare_gateway(policy, session, &view.canaries, needed)?;
-        let prepared = prepared.map(|prepared| prepared.with_peers(Peers::of(spec, store)));
-        if let Some(prepared) = &prepared {
-            view.layout.extend(folders.network_pieces(spec, prepared)?);
-        }
-        let variables = prepared.as_ref().map(|prepared| prepared.variables(None)).unwrap_or_default();
-        let limits = Limits::prepare(&wanted(policy), tier, session.as_str(), None, None).map_err(start)?;
-        let (canary, _listener) = canary::set_out(homes).map_err(DriverError::Start)?;
-        let (identity, _) = drawing::identity(spec);
-        let blueprint = Blueprint {
-            tier,
-            identity,
-            privileges: drawing::privileges(spec),
-            hostname: Some(spec.name.to_string()),
-            root: folders.root(&record.base)?,
-            layout: view.layout,
-            access: view.access,
-            nested_userns: false,
-            private_bytes: native::default_private_bytes(),
-            wire: prepared.as_ref().map(Prepared::wire),
-            rlimits: limits.rlimits().to_vec(),
-            canary,
-        };
-        let (mut jail, enforced) =
-            Jail::start(&blueprint).and_then(redoma_jail::Raising::ready).map_err(start)?;
-        limits.enter(jail.pid()).map_err(start)?;
-        let gateway = prepared
-            .map(|prepared| prepared.start(session, &mut jail, policy, tier))
-            .transpose()
-            .map_err(DriverError::Start)?;
-        log.built(enforced.landlock_abi, &blueprint.canary).map_err(DriverError::Start)?;
-        Ok((jail, limits, gateway, variables))
     }
 
     fn add_client(&mut self, channel: Channel) {
@@ -242,6 +196,10 @@ impl Keeper {
             if ready.gateway {
                 self.hear_gateway()?;
             }
+            if let Some(limit) = ready.gauge.then(|| self.gauge.as_ref()?.passed()).flatten() {
+                self.full = Some(limit);
+                self.over = true;
+            }
             if ready.listener {
                 self.accept();
             }
@@ -257,6 +215,7 @@ impl Keeper {
         let mut fds =
             vec![PollFd::new(&self.jail, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
         let gateway = self.gateway.as_ref().map(|gateway| push(&mut fds, gateway.as_fd()));
+        let gauge = self.gauge.as_ref().map(|gauge| push(&mut fds, gauge.as_fd()));
         let clients: Vec<(u64, usize)> =
             self.clients.iter().map(|(id, client)| (*id, push(&mut fds, client.channel.as_fd()))).collect();
         let logs: Vec<(u32, usize)> =
@@ -275,6 +234,7 @@ impl Keeper {
             jail: any(0) || self.jail.has_event(),
             listener: any(1),
             gateway: gateway.is_some_and(any),
+            gauge: gauge.is_some_and(any),
             clients: clients.iter().filter(|(_, at)| any(*at)).map(|(id, _)| *id).collect(),
             logs: logs.iter().filter(|(_, at)| any(*at)).map(|(number, _)| *number).collect(),
         })
@@ -290,103 +250,6 @@ impl Keeper {
             }
         }
     }
-
-    // --- what is asked ---
-
-    fn hear(&mut self, id: u64) -> Result<(), RunError> {
-        let Some(client) = self.clients.get(&id) else { return Ok(()) };
-        match client.channel.receive() {
-            Ok(Some((ask, along))) => self.answer(id, ask, along),
-            Ok(None) | Err(_) => self.lose(id),
-        }
-    }
-
-    /// A client is gone: what it waited for ends with it.
-    fn lose(&mut self, id: u64) -> Result<(), RunError> {
-        let client = self.clients.remove(&id);
-        if let Some(number) = client.and_then(|client| client.command) {
-            self.resume()?;
-            self.jail.end_command(number)?;
-        }
-        Ok(())
-    }
-
-    fn answer(&mut self, id: u64, ask: Ask, along: Vec<OwnedFd>) -> Result<(), RunError> {
-        match ask {
-            Ask::Exec(exec) => {
-                self.resume()?;
-                self.idle_until = None;
-                self.claimed.touch();
-                let root = self.jail.root();
-                let started = self.commands.prepare(*exec, along, id, root).and_then(|(exec, streams)| {
-                    let streams: Vec<BorrowedFd<'_>> = streams.iter().map(AsFd::as_fd).collect();
-                    self.jail.start_command(exec, &streams).map_err(start)
-                });
-                started.or_else(|error| self.tell(id, &Tell::Failed(Refusal::of(&error)), &[]))
-            }
-            Ask::Signal(signal) => {
-                let command = self.clients.get(&id).and_then(|client| client.command);
-                command.map_or(Ok(()), |number| Ok(self.jail.signal(number, signal, true)?))
-            }
-            Ask::Pause => {
-                self.pause()?;
-                self.tell(id, &Tell::Done, &[])
-            }
-            Ask::Resume => {
-                self.resume()?;
-                self.tell(id, &Tell::Done, &[])
-            }
-            Ask::Root => {
-                let root = self.jail.root().as_ref().map(BorrowedFd::try_clone_to_owned).transpose();
-                let root = root.map_err(|_| RunError::Wait(Errno::MFILE))?;
-                let along: Vec<BorrowedFd<'_>> = root.iter().map(AsFd::as_fd).collect();
-                self.tell(id, &Tell::Done, &along)
-            }
-            Ask::Dial(port) => self.dial(id, port),
-            Ask::Retire if self.idle_until.is_some() && self.commands.is_empty() => {
-                self.over = true;
-                Ok(())
-            }
-            Ask::Retire => self.tell(id, &Tell::Busy, &[]),
-            Ask::Stop => {
-                self.over = true;
-                Ok(())
-            }
-        }
-    }
-
-    fn dial(&mut self, id: u64, port: u16) -> Result<(), RunError> {
-        match self.jail.dial(port) {
-            Ok(socket) => self.tell(id, &Tell::Done, &[socket.as_fd()]),
-            Err(error) => self.tell(id, &Tell::Failed(Refusal::of(&start(error))), &[]),
-        }
-    }
-
-    fn tell(&mut self, id: u64, what: &Tell, along: &[BorrowedFd<'_>]) -> Result<(), RunError> {
-        let told = self.clients.get(&id).map(|client| client.channel.send(what, along));
-        // It is gone, or does not listen.
-        if told.is_some_and(|told| told.is_err()) { self.lose(id) } else { Ok(()) }
-    }
-
-    fn pause(&mut self) -> Result<(), RunError> {
-        if !std::mem::replace(&mut self.paused, true) {
-            self.jail.freeze(true)?;
-            self.log.phase(Phase::Paused)?;
-            let _ = fs::write(self.claimed.folder.join(super::store::PAUSED), []);
-        }
-        Ok(())
-    }
-
-    fn resume(&mut self) -> Result<(), RunError> {
-        if std::mem::take(&mut self.paused) {
-            self.jail.freeze(false)?;
-            self.log.phase(Phase::Resumed)?;
-            let _ = fs::remove_file(self.claimed.folder.join(super::store::PAUSED));
-        }
-        Ok(())
-    }
-
-    // --- what happens inside ---
 
     fn hear_init(&mut self) -> Result<(), RunError> {
         match self.jail.event()?.ok_or(RunError::Jail(redoma_jail::JailError::Gone))? {
@@ -479,6 +342,26 @@ impl Keeper {
         Ok(())
     }
 
+    fn tell_the_end(&self, timed_out: bool) {
+        let name = &self.record.spec.name;
+        let told = match self.full {
+            Some(limit) => Tell::Failed(Refusal {
+                message: format!(
+                    "sandbox {name} changed more than the {} of disk that it may, and was ended",
+                    ByteSize(limit)
+                ),
+                hint: format!("make room in it, or make it anew with more: redoma sandbox rm {name}"),
+                code: 125,
+            }),
+            None if timed_out => Tell::TimedOut,
+            None => Tell::Done,
+        };
+        for client in self.clients.values() {
+            // Who is gone needs no answer.
+            let _ = client.channel.send(&told, &[]);
+        }
+    }
+
     /// Ends everything inside, hears the last words, and closes the record.
     fn finish(
         mut self,
@@ -508,10 +391,10 @@ impl Keeper {
         if let Some(limit) = limit {
             self.log.time_limit(limit.0).map_err(DriverError::Start)?;
         }
-        for client in self.clients.values() {
-            let told = if limit.is_some() { Tell::TimedOut } else { Tell::Done };
-            let _ = client.channel.send(&told, &[]);
+        if let Some(limit) = self.full {
+            self.log.disk_limit(limit).map_err(DriverError::Start)?;
         }
+        self.tell_the_end(limit.is_some());
         self.limits.hits().iter().try_for_each(|hit| self.log.limit_hit(hit)).map_err(DriverError::Start)?;
         let peak = self.limits.peak();
         let _ = self.limits.remove();
@@ -538,6 +421,7 @@ struct Ready {
     jail: bool,
     listener: bool,
     gateway: bool,
+    gauge: bool,
     clients: Vec<u64>,
     logs: Vec<u32>,
 }
@@ -556,20 +440,6 @@ fn deadline(record: &Record, policy: &ResolvedPolicy, now: Instant) -> Result<Op
     Ok(Some(now + left))
 }
 
-fn prepare_gateway(
-    policy: &ResolvedPolicy,
-    session: SessionId,
-    canaries: &[crate::decoy::Canary],
-    needed: bool,
-) -> Result<Option<Prepared>, DriverError> {
-    if !needed {
-        return Ok(None);
-    }
-    let given: Vec<_> = std::env::vars_os().collect();
-    let prepared = Prepared::new(policy, Tier::Full, session.as_str(), &given, canaries);
-    prepared.map(Some).map_err(DriverError::Start)
-}
-
 fn listen(store: &Store, id: &SandboxId) -> Result<UnixListener, DriverError> {
     store.make_socket_folder()?;
     let path = store.socket(id);
@@ -583,25 +453,9 @@ fn listen(store: &Store, id: &SandboxId) -> Result<UnixListener, DriverError> {
     listen().map_err(|source| super::store::failed("listen on", &path, source))
 }
 
-fn wanted(policy: &ResolvedPolicy) -> Wanted {
-    let limits = &policy.limits;
-    Wanted {
-        cpus: limits.cpus.map(redoma_policy::Cpus::get),
-        memory: limits.memory.map(|memory| memory.0),
-        pids: limits.pids,
-        disk: None,
-        time: None,
-        strict: limits.strict,
-    }
-}
-
 fn push<'a>(fds: &mut Vec<PollFd<'a>>, fd: BorrowedFd<'a>) -> usize {
     fds.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
     fds.len() - 1
-}
-
-fn start(error: redoma_jail::JailError) -> DriverError {
-    DriverError::Start(error.into())
 }
 
 fn recorded(error: redoma_audit::Error) -> DriverError {

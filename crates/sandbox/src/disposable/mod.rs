@@ -3,11 +3,13 @@
 //! A sandbox is a folder ([`store`]). The first command starts its [`keeper`], which is asked for everything else
 //! ([`control`]) and ends when nothing has gone on for a while.
 
+mod checkpoint;
 mod command;
 mod compare;
 mod control;
 mod drawing;
 mod files;
+mod gauge;
 mod ids;
 mod images;
 mod keeper;
@@ -15,6 +17,7 @@ mod logs;
 mod mapped;
 mod peers;
 mod process;
+mod raise;
 mod snapshots;
 mod stats;
 mod store;
@@ -30,8 +33,8 @@ use process::Remote;
 use store::{Base, Claimed, Record, Store};
 
 use crate::driver::{
-    Command, Comparing, Driver, DriverError, DriverName, Files, Histories, ImageName, Info, Logging, Past,
-    Pausing, Process, Rules, SandboxId, Snapshots, Spec, State, Statistics, Streams,
+    Checkpoints, Command, Comparing, Driver, DriverError, DriverName, Files, Histories, ImageName, Info,
+    Logging, Past, Pausing, Process, Rules, SandboxId, Snapshots, Spec, State, Statistics, Streams,
 };
 use crate::homes::Homes;
 
@@ -240,6 +243,10 @@ impl Driver for Native {
     }
 
     fn snapshots(&self) -> Option<&dyn Snapshots> {
+        Some(self)
+    }
+
+    fn checkpoints(&self) -> Option<&dyn Checkpoints> {
         Some(self)
     }
 
