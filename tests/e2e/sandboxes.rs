@@ -297,3 +297,92 @@ fn everything_that_ran_is_in_the_history_and_on_the_record() {
     let _ = b.redoma("sandbox rm one").ok();
     let _ = b.redoma("audit verify").ok();
 }
+
+#[test]
+fn a_sandbox_over_its_disk_limit_ends_and_says_so() {
+    let home = Home::new();
+    let b = Box::new(&home);
+    let _ = b.redoma("sandbox create --name small --disk 8MiB").ok();
+    let _ = b.redoma("sandbox create --name other --disk 64MiB").ok();
+    let _ = b.shell("other", "head -c 16000000 /dev/zero > /root/much").ok();
+    let filled = b.shell("small", "head -c 16000000 /dev/zero > /root/much; sleep 1000");
+    assert_eq!(filled.code(), 125, "{}", filled.err());
+    assert!(filled.err().contains("more than the 8MiB of disk"), "{}", filled.err());
+    assert_eq!(b.shell("other", "echo lives").ok().out(), "lives\n");
+    let _ = b.redoma("log").ok();
+}
+
+#[test]
+fn files_go_in_and_out_without_a_shell() {
+    let home = Home::new();
+    let b = Box::new(&home);
+    let _ = b.redoma("sandbox create --name one").ok();
+    b.project.file("tree/deep/run.sh", "#!/bin/sh\necho ran\n");
+    let cp = |from: &str, to: &str| b.project.redoma(["sandbox", "cp", from, to]).run();
+    let _ = cp("tree", "one:/srv").ok();
+    assert_eq!(b.shell("one", "sh /srv/deep/run.sh").ok().out(), "ran\n");
+    let _ = b.shell("one", "echo result > /root/result; ln -s /etc/passwd /root/link").ok();
+    let _ = cp("one:/root/result", "got.txt").ok();
+    assert_eq!(b.project.read("got.txt"), "result\n");
+    assert_eq!(cp("one:/root/result", "-").ok().out(), "result\n");
+    let piped = b.project.redoma(["sandbox", "cp", "-", "one:/root/piped"]).stdin("from a pipe").run();
+    let _ = piped.ok();
+    assert_eq!(b.shell("one", "cat /root/piped").ok().out(), "from a pipe");
+    let missing = cp("one:/root/nothing", "x");
+    assert_eq!(missing.code(), 1);
+    assert!(missing.err().contains("hint:"), "{}", missing.err());
+}
+
+#[test]
+fn a_difference_between_snapshots_is_told_without_asking_the_image() {
+    let home = Home::new();
+    let b = Box::new(&home);
+    let _ = b.redoma("sandbox create --name one").ok();
+    let _ = b.shell("one", "cd /root; echo a > same; echo b > gone; echo c > changed; echo d > mode").ok();
+    let _ = b.redoma("sandbox snapshot one first").ok();
+    // The same size, and the same time as before.
+    let change = "cd /root; rm gone; touch -r changed t; echo C > changed; touch -r t changed; rm t; chmod 755 mode; echo e > new";
+    let _ = b.shell("one", change).ok();
+    let _ = b.redoma("sandbox snapshot one second").ok();
+    let differences = b.redoma("snapshot diff first second --json").ok().json();
+    let told: Vec<_> = differences
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["path"].as_str().unwrap(), one["differs"].as_str().unwrap()))
+        .filter(|(path, _)| *path != "/root")
+        .collect();
+    let wanted = [
+        ("/root/changed", "modified"),
+        ("/root/gone", "removed"),
+        ("/root/mode", "mode"),
+        ("/root/new", "added"),
+    ];
+    assert_eq!(told, wanted);
+    let text = b.redoma("snapshot diff --content first second").ok().out();
+    assert!(text.contains("-c\n+C"), "{text}");
+    let _ = b.redoma("snapshot rm first second").ok();
+}
+
+#[test]
+fn fifty_noisy_sandboxes_leave_a_quiet_one_in_peace() {
+    const NOISY: usize = 50;
+    let home = Home::new();
+    let b = Box::new(&home);
+    let _ = b.redoma("sandbox create --name quiet").ok();
+    let _ = b.shell("quiet", "echo kept > note").ok();
+    for number in 0..NOISY {
+        let _ = b.redoma(&format!("sandbox create --name noisy{number}")).ok();
+        let noise =
+            "while :; do echo $RANDOM >> /root/noise; head -c 65536 /dev/zero > /tmp/z; sleep 0.2; done";
+        let started =
+            b.project.redoma(["sandbox", "exec", "-d", &format!("noisy{number}"), "--", "bash", "-c", noise]);
+        let _ = started.run().ok();
+    }
+    let seen = b.shell("quiet", "cat note; ps -e -o comm= | grep -c '^sleep$' || true; ls /root").ok().out();
+    assert_eq!(seen, "kept\n0\n", "it sees nobody else");
+    let _ = b.shell("quiet", "kill -9 -1 2>/dev/null; true");
+    let listed = b.redoma("sandbox ls --json").ok().json();
+    let alive = listed.as_array().unwrap().iter().filter(|one| one["state"] == "running").count();
+    assert_eq!(alive, NOISY + 1);
+}

@@ -89,6 +89,8 @@ pub(crate) enum Report {
     Ended { command: u32, ending: Ending },
     /// Nothing but init is left.
     Alone,
+    /// Everything inside stands, or goes on.
+    Frozen,
     /// How connecting went; the socket comes along if it went well.
     Dialled(Result<(), Failure>),
 }

@@ -210,7 +210,10 @@ impl Init {
             (Request::Mapped, _) => Ok(()),
             (Request::Freeze(frozen), _) => {
                 self.signal_all(if frozen { Signal::STOP } else { Signal::CONT });
-                Ok(())
+                if frozen {
+                    self.wait_until_all_stand();
+                }
+                self.channel.send(&Report::Frozen, &[])
             }
         }
     }
@@ -272,6 +275,23 @@ impl Init {
             // To a pid namespace's init, everybody is everybody inside.
             Tier::Full => drop(redoma_sys::signal_everybody(signal)),
             Tier::Landlock => reap::signal_descendants(signal),
+        }
+    }
+
+    /// A process that runs meets its signal at the next look of its processor. One that waits for a disk meets it later, which
+    /// is not waited for longer than this.
+    fn wait_until_all_stand(&self) {
+        const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+        let began = std::time::Instant::now();
+        while began.elapsed() < PATIENCE && !self.all_stand() {
+            rustix::thread::sched_yield();
+        }
+    }
+
+    fn all_stand(&self) -> bool {
+        match self.tier {
+            Tier::Full => reap::all_others().into_iter().all(reap::stands),
+            Tier::Landlock => reap::descendants().into_iter().all(reap::stands),
         }
     }
 

@@ -186,12 +186,18 @@ impl Jail {
         self.channel.send(&Request::End { command }, &[]).map_err(JailError::Channel)
     }
 
-    /// Stops every process inside, or lets all go on. Comes before the caller stops itself.
+    /// Stops every process inside and waits until they stand, or lets all go on. Comes before the caller stops itself.
     ///
     /// # Errors
-    /// [`JailError::Channel`] when init is gone.
+    /// [`JailError::Channel`] or [`JailError::Gone`] when init is gone.
     pub fn freeze(&self, frozen: bool) -> Result<(), JailError> {
-        self.channel.send(&Request::Freeze(frozen), &[]).map_err(JailError::Channel)
+        self.channel.send(&Request::Freeze(frozen), &[]).map_err(JailError::Channel)?;
+        loop {
+            match self.hear()?.ok_or(JailError::Gone)? {
+                (Report::Frozen, _) => return Ok(()),
+                (report, along) => self.told.borrow_mut().push_back(event_of(report, along)?),
+            }
+        }
     }
 
     /// The next event; waits for one. None when init is gone.
@@ -344,7 +350,7 @@ fn event_of(report: Report, along: Vec<OwnedFd>) -> Result<Event, JailError> {
         Report::Stopped { command: number } => Event::Stopped { number },
         Report::Ended { command: number, ending } => Event::Ended { number, ending },
         Report::Alone => Event::Alone,
-        Report::Wired(_) | Report::Ready(_) | Report::Failed(_) | Report::Dialled(_) => {
+        Report::Wired(_) | Report::Ready(_) | Report::Failed(_) | Report::Dialled(_) | Report::Frozen => {
             return Err(JailError::Gone);
         }
     })

@@ -24,6 +24,34 @@ pub(crate) fn signal_descendants(signal: Signal) {
     }
 }
 
+/// Every process below this one.
+pub(crate) fn descendants() -> Vec<Pid> {
+    let mut all = children_of(rustix::process::getpid());
+    let mut looked = 0;
+    while let Some(pid) = all.get(looked).copied() {
+        all.extend(children_of(pid));
+        looked += 1;
+    }
+    all
+}
+
+/// Every process of this pid namespace but its init.
+pub(crate) fn all_others() -> Vec<Pid> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
+    pids.filter(|pid| !pid.is_init()).collect()
+}
+
+/// Whether no thread of a process goes on. See the state in `proc_pid_stat(5)`: what is gone stands as well.
+pub(crate) fn stands(pid: Pid) -> bool {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else { return true };
+    tasks.flatten().all(|task| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        matches!(state, None | Some('T' | 't' | 'Z' | 'X'))
+    })
+}
+
 /// Kills what is below a subreaper that reaps, until nothing is. What forks faster than it is found is found in the next
 /// round, as the subreaper's child.
 pub(crate) fn end_below(leader: Pid) {

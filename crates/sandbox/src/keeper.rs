@@ -116,6 +116,7 @@ impl Keeper<'_> {
                 match self.jail.event()? {
                     Some(Change::Ended { ending, .. }) => return Ok(RunEnd::Command(ending)),
                     Some(Change::Stopped { .. }) => self.stop_along()?,
+                    Some(Change::Alone) => {}
                     _ => return Err(RunError::Jail(redoma_jail::JailError::Gone)),
                 }
             }
@@ -200,7 +201,8 @@ impl Keeper<'_> {
             return Ok(None);
         }
         let asked = self.asking.as_ref().and_then(Asking::deadline);
-        let next = self.deadline.into_iter().chain(self.listen_at).chain(asked).min();
+        let at_once = self.jail.has_event().then_some(now);
+        let next = self.deadline.into_iter().chain(self.listen_at).chain(asked).chain(at_once).min();
         let left = next.map(|next| timespec(next.saturating_duration_since(now)));
         let wants = self.relay.as_ref().map(Relay::wants).unwrap_or_default();
         let mut fds = vec![PollFd::new(self.jail, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
@@ -219,7 +221,7 @@ impl Keeper<'_> {
         }
         let any = |place: Option<usize>| place.is_some_and(|at| !fds[at].revents().is_empty());
         Ok(Some(Ready {
-            event: any(Some(0)),
+            event: any(Some(0)) || self.jail.has_event(),
             signal: any(Some(1)),
             quarantine: any(watch),
             held: any(held),

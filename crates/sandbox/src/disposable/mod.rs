@@ -207,7 +207,8 @@ impl Driver for Native {
     }
 
     fn stop(&self, id: &SandboxId) -> Result<(), DriverError> {
-        self.claim_stopped(id).map(drop)
+        let stopped = self.claim_stopped(id)?;
+        stopped.map(drop).ok_or_else(|| DriverError::NoSandbox(id.to_string()))
     }
 
     fn destroy(&self, id: &SandboxId) -> Result<(), DriverError> {
