@@ -324,6 +324,31 @@ fn a_kill_while_layers_are_put_in_their_places_leaves_all_or_nothing_to_see() {
 }
 
 #[test]
+fn files_with_holes_come_in_as_gnu_tar_writes_them() {
+    requires!("tar");
+    let home = Home::new();
+    let folder = home.outside();
+    let mut content = vec![0; 3 << 20];
+    content[1_000_000..1_000_005].copy_from_slice(b"hello");
+    let file = fs::File::create(folder.join("holes")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"hello", 1_000_000).unwrap();
+    file.set_len(3 << 20).unwrap();
+    let forms = ["--format=gnu", "--sparse-version=0.0", "--sparse-version=0.1", "--sparse-version=1.0"];
+    for (number, form) in forms.iter().enumerate() {
+        let archive = home.path().join(format!("{number}.tar"));
+        let format = if number == 0 { "--format=gnu" } else { "--format=pax" };
+        let mut tar = Command::new("tar");
+        tar.args([format, form, "--sparse", "-C"]).arg(&folder).arg("-cf").arg(&archive).arg("holes");
+        assert!(tar.status().unwrap().success());
+        assert!(fs::metadata(&archive).unwrap().len() < 1 << 20, "{form}");
+        let imported = image(&home, &["import", "--json", archive.to_str().unwrap(), "holes"]).run().ok();
+        let there = chain(&home, &imported.json())[0].join("holes");
+        assert_eq!(fs::read(&there).unwrap(), content, "{form}");
+        assert!(fs::metadata(&there).unwrap().blocks() < 1 << 11, "{form}");
+    }
+}
+
+#[test]
 fn what_others_save_is_imported_and_is_the_same() {
     requires!("skopeo", "busybox", "unshare");
     let (home, mut layout) = (Home::new(), Layout::new());

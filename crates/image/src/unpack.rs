@@ -176,7 +176,8 @@ impl Unpacker {
     ) -> Result<(), Error> {
         let failed = |step| move |source| Error::Unpack { entry: place.shown.clone(), step, source };
         let mut end = 0;
-        for chunk in &entry.chunks {
+        // GNU tar ends its maps with an empty piece where the file ends: that writes nothing, and makes no file longer.
+        for chunk in entry.chunks.iter().filter(|chunk| chunk.length > 0) {
             if chunk.offset != end {
                 file.seek(SeekFrom::Start(chunk.offset)).map_err(failed("lseek"))?;
             }

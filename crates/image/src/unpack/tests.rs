@@ -296,6 +296,18 @@ fn long_names_come_by_pax_and_by_gnu() {
 }
 
 #[test]
+fn a_sparse_file_has_its_holes_also_at_its_end() {
+    for map in ["0,1,50,1", "0,1,50,1,90,0", "10,2"] {
+        let tape =
+            Tape::default().pax_more(&[("GNU.sparse.size", b"90"), ("GNU.sparse.map", map.as_bytes())]);
+        let layer = unpacked(tape.file("s", b"ab"));
+        let content = fs::read(layer.path("s")).unwrap();
+        let data: Vec<_> = content.iter().filter(|byte| **byte != 0).collect();
+        assert_eq!((content.len(), data), (90, vec![&b'a', &b'b']), "{map}");
+    }
+}
+
+#[test]
 fn limits_are_named() {
     let files =
         |count: u32| (0..count).fold(Tape::default(), |tape, n| tape.file(&n.to_string(), b"12345678"));
