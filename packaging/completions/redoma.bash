@@ -37,6 +37,9 @@ _redoma() {
             redoma,down)
                 cmd="redoma__subcmd__down"
                 ;;
+            redoma,guest)
+                cmd="redoma__subcmd__guest"
+                ;;
             redoma,image)
                 cmd="redoma__subcmd__image"
                 ;;
@@ -227,7 +230,7 @@ _redoma() {
 
     case "${cmd}" in
         redoma)
-            opts="-q -h -V --quiet --help --version run doctor why allow deny policy changes undo sessions log net proxy image audit sandbox snapshot up down ps logs templates redteam completions man version keeper"
+            opts="-q -h -V --quiet --help --version run doctor why allow deny policy changes undo sessions log net proxy image audit sandbox snapshot up down ps logs templates redteam completions man version keeper guest"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -469,6 +472,20 @@ _redoma() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__guest)
+            opts="-q -h --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

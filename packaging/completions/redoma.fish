@@ -53,6 +53,7 @@ complete -c redoma -n "__fish_redoma_needs_command" -f -a "completions" -d 'Prin
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "man" -d 'Print a manual page'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "version" -d 'Print the version'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "keeper" -d 'Be the keeper of a sandbox; started by the others'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "guest" -d 'Do what has to be done inside a container; called by the oci driver'
 complete -c redoma -n "__fish_redoma_using_subcommand run" -l policy -d 'Use this file in place of the project\'s redoma.toml' -r -F
 complete -c redoma -n "__fish_redoma_using_subcommand run" -l profile -d 'Begin from this profile' -r
 complete -c redoma -n "__fish_redoma_using_subcommand run" -l agent -d 'Add what this agent needs' -r
@@ -477,3 +478,5 @@ complete -c redoma -n "__fish_redoma_using_subcommand version" -s q -l quiet -d 
 complete -c redoma -n "__fish_redoma_using_subcommand version" -s h -l help -d 'Print help'
 complete -c redoma -n "__fish_redoma_using_subcommand keeper" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand keeper" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand guest" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand guest" -s h -l help -d 'Print help'

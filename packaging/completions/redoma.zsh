@@ -971,6 +971,15 @@ _arguments "${_arguments_options[@]}" : \
 ':id -- The sandbox:_default' \
 && ret=0
 ;;
+(guest)
+_arguments "${_arguments_options[@]}" : \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'*::words -- What:_default' \
+&& ret=0
+;;
         esac
     ;;
 esac
@@ -1005,6 +1014,7 @@ _redoma_commands() {
 'man:Print a manual page' \
 'version:Print the version' \
 'keeper:Be the keeper of a sandbox; started by the others' \
+'guest:Do what has to be done inside a container; called by the oci driver' \
     )
     _describe -t commands 'redoma commands' commands "$@"
 }
@@ -1080,6 +1090,11 @@ _redoma__subcmd__doctor_commands() {
 _redoma__subcmd__down_commands() {
     local commands; commands=()
     _describe -t commands 'redoma down commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__guest_commands] )) ||
+_redoma__subcmd__guest_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma guest commands' commands "$@"
 }
 (( $+functions[_redoma__subcmd__image_commands] )) ||
 _redoma__subcmd__image_commands() {

@@ -11,6 +11,7 @@
 mod attributes;
 mod changes;
 mod cli;
+mod drivers;
 mod environment;
 mod exit_codes;
 mod export;

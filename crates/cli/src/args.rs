@@ -28,9 +28,10 @@ pub(crate) use policy::{
 };
 pub(crate) use run::{LayerArgs, NetArg, RunArgs, TierArg, WorkspaceArg};
 pub(crate) use sandbox::{
-    AmountArgs, CopyArgs, CreateArgs, DriverArg, ExecArgs, ForkArgs, KeeperArgs, ListArgs, OneArgs,
-    RemoveArgs, SandboxArgs, SandboxCommand, SandboxLogsArgs, ShellArgs, SnapshotArgs, SnapshotDiffArgs,
-    SnapshotPruneArgs, SnapshotRemoveArgs, SnapshotsArgs, SnapshotsCommand, StatsArgs, UserArg,
+    AmountArgs, CopyArgs, CreateArgs, DriverArg, ExecArgs, ForkArgs, GuestArgs, KeeperArgs, ListArgs,
+    OneArgs, RemoveArgs, SandboxArgs, SandboxCommand, SandboxLogsArgs, ShellArgs, SnapshotArgs,
+    SnapshotDiffArgs, SnapshotPruneArgs, SnapshotRemoveArgs, SnapshotsArgs, SnapshotsCommand, StatsArgs,
+    UserArg,
 };
 pub(crate) use services::{DownArgs, GroupArgs, GroupLogsArgs, PsArgs, UpArgs};
 pub(crate) use workspace::{
@@ -90,6 +91,7 @@ pub(crate) enum Command {
     Man(ManArgs),
     Version(VersionArgs),
     Keeper(KeeperArgs),
+    Guest(GuestArgs),
 }
 
 impl Command {

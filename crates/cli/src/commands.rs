@@ -52,6 +52,8 @@ pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Ex
         Command::Ps(args) => services::ps(&args, printer),
         Command::Logs(args) => services::logs(&args, printer),
         Command::Templates(args) => templates::templates(&args, printer),
+        // `main` has seen to it before anything else.
+        Command::Guest(_) => Ok(Exit::FAILED),
         Command::Keeper(args) => sandbox::keeper(&args),
         Command::Redteam(args) => redteam::redteam(&args, printer),
         Command::Completions(args) => completions::completions(&args, printer),

@@ -17,6 +17,9 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let cli = args::Cli::parse();
+    if let args::Command::Guest(guest) = &cli.command {
+        return redoma_oci::guest(&guest.words);
+    }
     let printer = printer::Printer::new(cli.quiet);
     let runs = cli.command.runs_a_command();
     let started_nothing = runs.then_some(exit::Exit::NO_BOUNDARY);

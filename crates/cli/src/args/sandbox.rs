@@ -349,6 +349,15 @@ pub(crate) struct SnapshotPruneArgs {
     pub(crate) json: bool,
 }
 
+/// Do what has to be done inside a container; called by the oci driver
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub(crate) struct GuestArgs {
+    /// What
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<OsString>,
+}
+
 /// Be the keeper of a sandbox; started by the others
 #[derive(Debug, Args)]
 #[command(hide = true)]

@@ -8,7 +8,8 @@ mod live;
 mod remove;
 mod snapshot;
 
-use redoma_sandbox::driver::{DriverError, DriverName, Name};
+use redoma_oci::{Engine, OciDriver, Setup};
+use redoma_sandbox::driver::{DriverError, DriverName, Mock, Name};
 use redoma_sandbox::homes::Homes;
 use redoma_sandbox::{Driven, Manager, disposable};
 
@@ -53,10 +54,30 @@ pub(crate) fn keeper(args: &KeeperArgs) -> anyhow::Result<Exit> {
     Ok(Exit::of_command(disposable::keep(&Homes::from_env()?, args.id.parse()?)))
 }
 
-/// The manager with every driver there is.
+/// The manager with every driver there is. An engine is spoken to when it is needed.
 pub(crate) fn manager(engine: Option<&str>) -> anyhow::Result<Manager> {
-    let _ = engine;
-    Ok(Manager::new(Homes::from_env()?))
+    let homes = Homes::from_env()?;
+    let setup = Setup {
+        certificates: homes.config().join("engine"),
+        homes: homes.clone(),
+        program: std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into()),
+        guest: vec!["guest".into()],
+    };
+    let named = engine.map(str::to_owned);
+    Ok(Manager::new(homes).with_driver(DriverName::Mock, || Ok(Box::new(Mock::new()))).with_driver(
+        DriverName::Oci,
+        move || {
+            let engine = match &named {
+                Some(text) => text.parse::<Engine>(),
+                None => Engine::of_environment(&|name| std::env::var(name).ok(), &|path| path.exists()),
+            };
+            let engine = engine.map_err(|error| DriverError::Engine {
+                why: error.to_string(),
+                hint: "--engine-host /var/run/docker.sock".into(),
+            })?;
+            Ok(Box::new(OciDriver::connect(&engine, setup.clone())?))
+        },
+    ))
 }
 
 /// The sandbox that is meant.

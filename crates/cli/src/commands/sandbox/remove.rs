@@ -11,13 +11,18 @@ use crate::printer::Printer;
 pub(super) fn remove(manager: &Manager, args: &RemoveArgs, printer: &Printer) -> anyhow::Result<Exit> {
     let mut removed = Vec::new();
     let mut first = Ok(());
-    let mut ids = args.ids.clone();
     if args.all {
+        // One driver after the other: what speaks to an engine has threads, and the native one forks.
         for driver in manager.drivers() {
-            ids.extend(driver.list()?.iter().map(|info| info.spec.name.to_string()));
+            for info in driver.list()? {
+                match driver.destroy(&info.spec.id) {
+                    Ok(()) => removed.push(info.spec.name.to_string()),
+                    Err(error) => first = first.and(Err(error)),
+                }
+            }
         }
     }
-    for text in ids {
+    for text in args.ids.clone() {
         let one = || -> Result<(), DriverError> {
             let driven = super::find(manager, &text)?;
             driven.driver.destroy(&driven.id)
