@@ -35,8 +35,6 @@ pub(crate) struct Remote {
     /// A byte for each thing that happened.
     events: UnixStream,
     happened: Arc<Shared>,
-    /// None once the command is to end.
-    line: Option<UnboundedSender<ToInside>>,
     terminal: Option<OwnedFd>,
     /// Closed when nothing is to be read for the command any more.
     _reading: Option<UnixStream>,
@@ -47,6 +45,9 @@ pub(crate) struct Remote {
 /// Between those who wait and the threads that serve.
 #[derive(Default)]
 struct Shared {
+    /// None once there is nothing to say: whoever is inside waits for that before it goes, since an engine may lose the last
+    /// words of a process that is gone.
+    line: Mutex<Option<UnboundedSender<ToInside>>>,
     happened: Mutex<VecDeque<Result<Happening, DriverError>>>,
     /// Frames of input that may be sent.
     credit: Mutex<u32>,
@@ -88,22 +89,15 @@ impl Remote {
         };
         let (events, tell) = UnixStream::pair().map_err(no_streams)?;
         let happened = Arc::new(Shared { credit: Mutex::new(WINDOW), ..Shared::default() });
-        let mut remote = Self {
-            pid,
-            events,
-            happened,
-            line: None,
-            terminal: None,
-            _reading: None,
-            _driver: driver.clone(),
-        };
+        let mut remote =
+            Self { pid, events, happened, terminal: None, _reading: None, _driver: driver.clone() };
         if command.detached {
             return Ok(remote);
         }
         let (line, words) = unbounded_channel();
         driver.0.runtime.spawn(send_all(words, input));
+        *lock(&remote.happened.line) = Some(line.clone());
         remote.serve(driver, found, streams, &line, tell, (output, arriving), command.timeout)?;
-        remote.line = Some(line);
         Ok(remote)
     }
 
@@ -248,6 +242,11 @@ fn feed(from: &OwnedFd, cancelled: &UnixStream, shared: &Shared, send: &dyn Fn(T
 }
 
 impl Shared {
+    /// Whether there is still somebody to say it to.
+    fn say(&self, word: ToInside) -> bool {
+        lock(&self.line).as_ref().is_some_and(|line| line.send(word).is_ok())
+    }
+
     fn take_credit(&self) {
         let mut credit = lock(&self.credit);
         while *credit == 0 {
@@ -305,6 +304,7 @@ impl Pump {
             };
             // Readers see the end of the streams before anybody hears of the command's.
             self.sinks = [None, None, None];
+            lock(&self.shared.line).take();
             self.shared.give_credit(WINDOW);
             return self.note(over, tell);
         }
@@ -358,8 +358,7 @@ impl Process for Remote {
     }
 
     fn signal(&mut self, signal: i32) -> Result<(), DriverError> {
-        let sent = self.line.as_ref().map(|line| line.send(ToInside::Signal(signal)));
-        sent.and_then(Result::ok).ok_or(DriverError::Gone(None))
+        if self.happened.say(ToInside::Signal(signal)) { Ok(()) } else { Err(DriverError::Gone(None)) }
     }
 
     fn take_terminal(&mut self) -> Option<OwnedFd> {
@@ -367,11 +366,18 @@ impl Process for Remote {
     }
 
     fn resize(&mut self, (rows, columns): (u16, u16)) {
-        let _ = self.line.as_ref().map(|line| line.send(ToInside::Resize(rows, columns)));
+        self.happened.say(ToInside::Resize(rows, columns));
     }
 
     fn pid(&self) -> Option<u32> {
         Some(self.pid)
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        // The end of the line is the command's.
+        lock(&self.happened.line).take();
     }
 }
 

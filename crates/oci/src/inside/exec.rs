@@ -23,6 +23,8 @@ use crate::frames::{Arriving, CHUNK, Start, ToDriver, ToInside, encode};
 
 /// As much as may wait for a driver that does not read.
 const MOST_WAITING: usize = 256 << 10;
+/// How long a driver may take to hear that all is over.
+const HEARD: Duration = Duration::from_secs(10);
 
 /// Takes the first word from standard input, and then serves until all is over.
 pub(super) fn run() -> ExitCode {
@@ -47,7 +49,28 @@ pub(super) fn run() -> ExitCode {
         Err(failure) => session.tell(&ToDriver::NotStarted(failure)),
     }
     session.flush();
+    if !session.gone {
+        wait_for_driver();
+    }
     ExitCode::SUCCESS
+}
+
+/// Goes only when the driver has heard the last word, which is when it hangs up: an engine may lose what a process said that
+/// is gone already.
+fn wait_for_driver() {
+    let until = Instant::now() + HEARD;
+    let mut chunk = [0; 4096];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).unwrap_or_default();
+        let stdin = rustix::stdio::stdin();
+        let ready = rustix::event::poll(&mut [PollFd::from_borrowed_fd(stdin, PollFlags::IN)], Some(&left));
+        match ready.and_then(|ready| if ready == 0 { Ok(0) } else { rustix::io::read(stdin, &mut chunk) }) {
+            Ok(0) => return,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
 }
 
 /// Goes on in a child that belongs to the container's first process. The engine's own command ends here once the child has
@@ -59,6 +82,7 @@ fn stay_behind() -> Result<Option<OwnedFd>, Errno> {
         Some(_) => {
             drop(behind);
             let _ = rustix::io::retry_on_intr(|| rustix::io::read(&over, &mut [0; 1]));
+            wait_for_driver();
             Ok(None)
         }
     }
