@@ -5,6 +5,7 @@
 //! in a helper's container the network.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU16;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use redoma_policy::Tier;
 use redoma_sys::Errno;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use serde::{Deserialize, Serialize};
 
 use crate::blueprint::Wire;
 use crate::channel::{Channel, Ending, Enforced, ExecRequest, Report, Terminal};
@@ -128,14 +130,20 @@ fn ending(status: WaitStatus) -> Ending {
 
 // === the network ===
 
-/// Raises the network of the namespace that this process is in, gives its ends to whoever is behind `gateway`, and then opens
-/// connections to what listens inside for them, until they are gone.
+/// What a network is to have: the proxy's port, and those of this machine's loopback that are reached from inside.
+#[derive(Debug, Serialize, Deserialize)]
+struct Wanted(NonZeroU16, Vec<NonZeroU16>);
+
+/// Raises the network of the namespace that this process is in, as whoever is behind `gateway` says, gives them its ends, and
+/// then opens connections to what listens inside for them, until they are gone.
 ///
 /// # Errors
 /// The step that failed, which was told to the other end as well; never because the other end is gone.
-pub fn serve_network(wire: &Wire, gateway: UnixStream) -> Result<(), Failure> {
+pub fn serve_network(gateway: UnixStream) -> Result<(), Failure> {
     let channel = Channel::from(OwnedFd::from(gateway));
-    let raised = network::raise(Some(wire)).and_then(|network| {
+    let Ok(Some((Wanted(proxy_port, reach), _))) = channel.receive::<Wanted>() else { return Ok(()) };
+    let wire = Wire::Namespace { proxy_port, reach };
+    let raised = network::raise(Some(&wire)).and_then(|network| {
         let network = network.ok_or(Failure::new(Step::Route, Errno::INVAL))?;
         network.open()?;
         Ok(network)
@@ -169,8 +177,10 @@ pub fn serve_network(wire: &Wire, gateway: UnixStream) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The step that failed there, or that nothing came that makes sense.
-pub fn receive_network(helper: UnixStream) -> Result<(Wires, UnixStream), JailError> {
+pub fn receive_network(helper: UnixStream, wire: &Wire) -> Result<(Wires, UnixStream), JailError> {
     let channel = Channel::from(OwnedFd::from(helper));
+    let Wire::Namespace { proxy_port, reach } = wire else { return Err(JailError::Channel(Errno::INVAL)) };
+    channel.send(&Wanted(*proxy_port, reach.clone()), &[]).map_err(JailError::Channel)?;
     let mut arriving = Arriving::default();
     loop {
         match channel.receive::<Report>().map_err(JailError::Channel)? {

@@ -10,6 +10,7 @@ use bollard::models::{
     HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
 };
 use bollard::query_parameters::CreateContainerOptionsBuilder;
+use redoma_policy::ResolvedPolicy;
 use redoma_sandbox::driver::{DriverError, Mount as Wish, Spec, User};
 use rustix::process::Resource;
 
@@ -17,6 +18,7 @@ use crate::driver::OciDriver;
 use crate::error::unsupported;
 use crate::images::Image;
 use crate::labels::Kind;
+use crate::network::Network;
 use crate::profile;
 use crate::tool::Tool;
 
@@ -30,16 +32,19 @@ pub(crate) struct Wanted<'a> {
     pub(crate) spec: &'a Spec,
     pub(crate) image: &'a Image,
     pub(crate) tool: &'a Tool,
+    pub(crate) network: Option<&'a Network<'a>>,
+    pub(crate) policy: &'a ResolvedPolicy,
 }
 
 impl Wanted<'_> {
     pub(crate) fn body(&self) -> Result<ContainerCreateBody, DriverError> {
-        let Self { driver, spec, image, tool } = self;
-        let time = spec.amounts.time.map(|time| time.0.as_secs().max(1).to_string());
+        let Self { driver, spec, image, tool, .. } = self;
+        let time = self.policy.limits.time.map(|time| time.0.as_secs().max(1).to_string());
         let idle: Vec<&str> = ["idle"].into_iter().chain(time.as_deref()).collect();
         Ok(ContainerCreateBody {
             image: Some(image.id.clone()),
-            hostname: Some(spec.name.to_string()),
+            // With a network it is the helper's.
+            hostname: self.network.is_none().then(|| spec.name.to_string()),
             // What an image starts by itself is for whoever starts it as a command.
             entrypoint: Some(Vec::new()),
             cmd: Some(tool.argv(&idle)),
@@ -53,15 +58,19 @@ impl Wanted<'_> {
     }
 
     fn host_config(&self) -> Result<HostConfig, DriverError> {
-        let Self { driver, spec, tool, .. } = self;
+        let Self { driver, spec, tool, policy, .. } = self;
         let mut mounts = vec![tool.mount()];
+        mounts.extend(self.network.iter().flat_map(|network| network.mounts()));
         for wish in &spec.mounts {
             mounts.push(mount(driver, wish)?);
         }
-        let memory = spec.amounts.memory.map(|memory| i64::try_from(memory.0).unwrap_or(i64::MAX));
+        let memory = policy.limits.memory.map(|memory| i64::try_from(memory.0).unwrap_or(i64::MAX));
         let security = vec!["no-new-privileges".to_owned(), format!("seccomp={}", self.profile()?)];
         Ok(HostConfig {
-            network_mode: Some("none".into()),
+            network_mode: Some(match self.network {
+                Some(network) => network.make(tool)?,
+                None => "none".into(),
+            }),
             cap_drop: Some(vec!["ALL".into()]),
             cap_add: (spec.user == User::Root).then(|| OF_ROOT.map(str::to_owned).to_vec()),
             security_opt: Some(security),
@@ -72,8 +81,8 @@ impl Wanted<'_> {
             memory,
             // Swap included: what is over the limit is over it.
             memory_swap: memory,
-            nano_cpus: spec.amounts.cpus.map(|cpus| (cpus.get() * 1e9) as i64),
-            pids_limit: spec.amounts.pids.map(i64::from),
+            nano_cpus: policy.limits.cpus.map(|cpus| (cpus.get() * 1e9) as i64),
+            pids_limit: policy.limits.pids.map(i64::from),
             mounts: Some(mounts),
             ulimits: driver.0.is_podman.then(own_limits),
             // Commands are attached to; the first process says nothing.
@@ -121,14 +130,10 @@ pub(crate) async fn create(
 }
 
 /// What this driver has no means for is refused, and never left out.
-pub(crate) fn refuse_what_engines_cannot(spec: &Spec) -> Result<(), DriverError> {
+pub(crate) fn refuse_what_engines_cannot(spec: &Spec, policy: &ResolvedPolicy) -> Result<(), DriverError> {
     let native = "use the native driver: `--driver native`";
-    if spec.amounts.disk.is_some() {
+    if policy.limits.disk.is_some() {
         return Err(unsupported("limit the disk: engines count no bytes on most file systems", native));
-    }
-    let asks = !spec.rules.allow.is_empty() || !spec.publish.is_empty() || spec.rules.policy.is_some();
-    if asks || !matches!(spec.rules.net, None | Some(redoma_policy::NetworkDefault::None)) {
-        return Err(unsupported("have a network yet", native));
     }
     if !spec.peers.is_empty() {
         return Err(unsupported("lead from one sandbox to another yet", native));
@@ -183,7 +188,7 @@ fn holds(folder: &Path, path: &Path) -> bool {
 }
 
 /// An engine without rights over limits sets more than it may, and nothing starts: no more than this process has.
-fn own_limits() -> Vec<ResourcesUlimits> {
+pub(crate) fn own_limits() -> Vec<ResourcesUlimits> {
     let own = |name: &str, resource| {
         let hard = rustix::process::getrlimit(resource).maximum.and_then(|most| i64::try_from(most).ok());
         ResourcesUlimits {

@@ -1,19 +1,20 @@
 //! The driver itself: what is asked of it, in the engine's words.
 
+use std::ffi::OsString;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use bollard::Docker;
-use bollard::models::{ContainerSummary, ContainerSummaryStateEnum};
+use bollard::models::{ContainerCreateBody, ContainerSummary, ContainerSummaryStateEnum};
 use bollard::query_parameters::{
     ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, StartContainerOptions,
-    StopContainerOptionsBuilder,
 };
 use redoma_sandbox::driver::{
     Checkpoints, Command, Driver, DriverError, DriverName, Files, Info, Pausing, Process, SandboxId,
     Snapshots, Spec, State, Statistics, Streams,
 };
+use redoma_sandbox::gatehouse;
 use redoma_sandbox::homes::Homes;
 use tokio::runtime::Runtime;
 
@@ -23,6 +24,7 @@ use crate::error::{engine, status};
 use crate::files::ContainerFiles;
 use crate::images::Image;
 use crate::labels::{self, Kind, Realm};
+use crate::network::Network;
 use crate::process::Remote;
 use crate::tool::Tool;
 
@@ -31,10 +33,12 @@ use crate::tool::Tool;
 pub struct Setup {
     /// Where Redoma keeps its own things.
     pub homes: Homes,
-    /// The program that is called inside, and that keepers of networks are: Redoma's own.
+    /// The program that is called inside: Redoma's own.
     pub program: PathBuf,
     /// Its arguments before those of [`crate::guest`].
     pub guest: Vec<String>,
+    /// The command that does [`gatehouse::keep`](redoma_sandbox::gatehouse::keep): the keeper of a network.
+    pub keeper: Vec<OsString>,
     /// Where the certificates for an engine behind TLS are.
     pub certificates: PathBuf,
 }
@@ -116,10 +120,21 @@ impl OciDriver {
     }
 
     pub(crate) fn make(&self, spec: &Spec, image: &Image) -> Result<Info, DriverError> {
+        let policy = gatehouse::policy(&self.0.setup.homes, spec)?;
+        container::refuse_what_engines_cannot(spec, &policy)?;
         let tool = self.tool()?;
-        self.has_network(spec)?;
-        let wanted = Wanted { driver: self, spec, image, tool };
-        let body = wanted.body()?;
+        let network = Network::of_policy(self, spec, &policy)?;
+        let wanted = Wanted { driver: self, spec, image, tool, network: network.as_ref(), policy: &policy };
+        let made = wanted.body().and_then(|body| self.create_container(spec, body));
+        if let Err(error) = made {
+            // Nothing is left of what was not made whole.
+            let _ = self.remove_network(&spec.id);
+            return Err(error);
+        }
+        self.info(&spec.id)
+    }
+
+    fn create_container(&self, spec: &Spec, body: ContainerCreateBody) -> Result<(), DriverError> {
         let name = self.0.realm.container(&spec.name);
         self.wait(container::create(self.docker(), &name, body)).map_err(|error| match status(&error) {
             Some(409) => DriverError::NameTaken(spec.name.clone()),
@@ -127,24 +142,31 @@ impl OciDriver {
             _ if error.to_string().contains("already in use") => DriverError::NameTaken(spec.name.clone()),
             _ => engine(error),
         })?;
-        self.info(&spec.id)
-    }
-
-    /// Whether a sandbox has anything but loopback.
-    pub(crate) fn has_network(&self, spec: &Spec) -> Result<bool, DriverError> {
-        container::refuse_what_engines_cannot(spec)?;
-        Ok(false)
+        Ok(())
     }
 
     /// Starts what is not started, and lets go on what is paused.
-    fn wake(&self, found: &Found) -> Result<(), DriverError> {
+    fn wake(&self, found: &Found, network: Option<&Network<'_>>) -> Result<(), DriverError> {
         match found.state() {
-            State::Running => Ok(()),
-            State::Paused => self.wait(self.docker().unpause_container(found.id())).map_err(engine),
-            State::Stopped | State::Broken => self
-                .wait(self.docker().start_container(found.id(), None::<StartContainerOptions>))
-                .map_err(engine),
+            State::Running => return Ok(()),
+            State::Paused => return self.wait(self.docker().unpause_container(found.id())).map_err(engine),
+            State::Stopped | State::Broken => {}
         }
+        if let Some(network) = network {
+            let _alone = network.lock()?;
+            // Somebody else may have been at it meanwhile.
+            let is_up = self.wait(self.docker().inspect_container(found.id(), None)).map_err(engine)?;
+            if is_up.state.and_then(|state| state.running) == Some(true) {
+                return Ok(());
+            }
+            network.raise()?;
+            return self.start_container(found.id());
+        }
+        self.start_container(found.id())
+    }
+
+    fn start_container(&self, id: &str) -> Result<(), DriverError> {
+        self.wait(self.docker().start_container(id, None::<StartContainerOptions>)).map_err(engine)
     }
 
     pub(crate) fn remove_container(&self, name: &str) -> Result<(), DriverError> {
@@ -176,8 +198,9 @@ impl Driver for OciDriver {
     ) -> Result<Box<dyn Process>, DriverError> {
         let found = self.find(id)?;
         let spec = found.spec()?;
-        self.wake(&found)?;
-        let process = Remote::start(self, &found, &spec, command, streams)?;
+        let network = Network::of(self, &spec)?;
+        self.wake(&found, network.as_ref())?;
+        let process = Remote::start(self, &found, &spec, network.as_ref(), command, streams)?;
         Ok(Box::new(process))
     }
 
@@ -191,12 +214,8 @@ impl Driver for OciDriver {
         if found.state() == State::Paused {
             self.wait(self.docker().unpause_container(found.id())).map_err(engine)?;
         }
-        let at_once = StopContainerOptionsBuilder::default().t(0).build();
-        match self.wait(self.docker().stop_container(found.id(), Some(at_once))) {
-            Ok(()) => Ok(()),
-            Err(error) if status(&error) == Some(304) => Ok(()),
-            Err(error) => Err(engine(error)),
-        }
+        self.stop_container(found.id())?;
+        self.stop_helper(id)
     }
 
     fn destroy(&self, id: &SandboxId) -> Result<(), DriverError> {
@@ -205,9 +224,7 @@ impl Driver for OciDriver {
             self.remove_container(found.id())?;
             self.forget_image(found);
         }
-        self.containers(Kind::Helper, Some(id))?
-            .iter()
-            .try_for_each(|found| self.remove_container(found.id()))
+        self.remove_network(id)
     }
 
     fn list(&self) -> Result<Vec<Info>, DriverError> {

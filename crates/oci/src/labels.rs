@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use redoma_sandbox::driver::{DriverError, Name, Spec};
+use redoma_sandbox::driver::{DriverError, Name, SandboxId, Spec};
 
 /// Tells what one user of one machine made from everything else an engine has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +45,11 @@ impl Realm {
     /// The name of a container in the engine. Names are the engine's to keep unique.
     pub(crate) fn container(&self, name: &Name) -> String {
         format!("redoma-{}-{name}", &self.0[..8])
+    }
+
+    /// The name of the container that holds a sandbox's network; never one of [`Self::container`]'s.
+    pub(crate) fn helper(&self, id: &SandboxId) -> String {
+        format!("redoma-{}.net.{id}", &self.0[..8])
     }
 
     /// The labels of a sandbox, its helper, or a snapshot of it.

@@ -28,6 +28,7 @@ use crate::container::user;
 use crate::driver::{Found, OciDriver};
 use crate::error::engine;
 use crate::frames::{Arriving, CHUNK, Start, ToDriver, ToInside, WINDOW, encode};
+use crate::network::Network;
 
 /// A command in a container.
 pub(crate) struct Remote {
@@ -67,10 +68,11 @@ impl Remote {
         driver: &OciDriver,
         found: &Found,
         spec: &Spec,
+        network: Option<&Network<'_>>,
         command: &Command,
         streams: &Streams<'_>,
     ) -> Result<Self, DriverError> {
-        let start = start_of(command, streams, driver.has_network(spec)?);
+        let start = start_of(command, streams, network);
         let (mut output, mut input) = driver.wait(attach(driver, found, spec))?;
         let mut arriving = Arriving::default();
         let begun = async {
@@ -150,16 +152,17 @@ impl Remote {
     }
 }
 
-fn start_of(command: &Command, streams: &Streams<'_>, network: bool) -> Start {
+fn start_of(command: &Command, streams: &Streams<'_>, network: Option<&Network<'_>>) -> Start {
     let bytes = |text: &std::ffi::OsString| text.as_bytes().to_vec();
+    let own = command.env.iter().map(|(name, value)| (bytes(name), bytes(value)));
     Start {
         argv: command.argv.iter().map(bytes).collect(),
-        env: command.env.iter().map(|(name, value)| (bytes(name), bytes(value))).collect(),
+        env: network.map(Network::variables).unwrap_or_default().into_iter().chain(own).collect(),
         folder: command.workdir.clone(),
         terminal: streams.terminal.filter(|_| !command.detached),
         timeout_ms: command.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         detached: command.detached,
-        network,
+        network: network.is_some(),
         log: command.log.as_ref().map(|name| PathBuf::from(LOGS).join(name.as_str())),
     }
 }

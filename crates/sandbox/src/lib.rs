@@ -9,6 +9,7 @@ pub mod disposable;
 pub mod driver;
 mod error;
 mod folder;
+pub mod gatehouse;
 mod gateway;
 pub mod gitguard;
 mod held;

@@ -15,7 +15,7 @@ use redoma_jail::{Ending, limits};
 use redoma_policy::{NetworkDefault, ResolvedPolicy, Tier};
 
 use crate::ask::Answered;
-use crate::driver::Spec;
+use crate::driver::{DriverName, Spec};
 use crate::error::RunError;
 use crate::quarantine::{self, Quarantined};
 use crate::run::{RunEnd, RunRequest};
@@ -59,6 +59,7 @@ impl RunRecord {
         session: SessionId,
         spec: &Spec,
         policy: &ResolvedPolicy,
+        driver: DriverName,
     ) -> Result<Self, RunError> {
         let arguments = ["redoma".to_owned(), "sandbox".to_owned(), spec.name.to_string()];
         Ok(Self(store.begin(SessionMeta {
@@ -66,7 +67,7 @@ impl RunRecord {
             net: Text::new(network_name(policy.network.default)),
             policy: digest(policy),
             tier: redoma_audit::event::Tier::Full,
-            ..own(session, &arguments, "native")
+            ..own(session, &arguments, &driver.to_string())
         })?))
     }
 

@@ -26,7 +26,7 @@ pub fn guest(arguments: &[OsString]) -> ExitCode {
         ["idle"] => idle(None),
         ["idle", seconds] => idle(seconds.parse().ok().map(Duration::from_secs)),
         ["exec"] => exec::run(),
-        ["network", socket, proxy, reach @ ..] => network::run(socket, proxy, reach),
+        ["network", socket] => network::run(socket),
         _ => ExitCode::from(2),
     }
 }

@@ -1,5 +1,6 @@
 //! An engine with one image, in a network namespace of its own: nothing of it is left in the machine.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 use redoma_oci::{Engine, OciDriver, Setup};
 use redoma_sandbox::driver::{Driver, ImageName, contract};
 use redoma_sandbox::homes::Homes;
+use redoma_tests::World;
 use tempfile::TempDir;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub(crate) struct Bed {
 }
 
 const IMAGE: &str = "localhost/redoma-test/busybox:1";
+/// Redoma as far as this driver goes.
+const GUEST: &str = env!("CARGO_BIN_EXE_redoma-guest");
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The namespaces end with the shell that is their first process, and that with this test, however it ends.
@@ -51,7 +55,7 @@ impl Bed {
         let socket = folder.path().join("engine.sock");
         wait_for(&socket);
         import(&socket, folder.path());
-        let driver = connect(&socket, folder.path());
+        let driver = connect(&socket, folder.path(), vec![GUEST.into(), "keeper".into()]);
         Some(Self { driver, engine, folder })
     }
 
@@ -61,7 +65,14 @@ impl Bed {
 
     /// Another connection, as another process would have it.
     pub(crate) fn connect(&self) -> OciDriver {
-        connect(&self.socket(), self.folder.path())
+        connect(&self.socket(), self.folder.path(), vec![GUEST.into(), "keeper".into()])
+    }
+
+    /// The same, whose gateways are in `world`.
+    pub(crate) fn connect_in(&self, world: &World) -> OciDriver {
+        let entering = world.outside(&format!("exec {GUEST} keeper"));
+        let keeper = [entering.get_program()].into_iter().chain(entering.get_args());
+        connect(&self.socket(), self.folder.path(), keeper.map(OsString::from).collect())
     }
 
     /// The engine's own client; what it says.
@@ -162,7 +173,7 @@ fn wait_for(socket: &Path) {
     }
 }
 
-fn connect(socket: &Path, folder: &Path) -> OciDriver {
+fn connect(socket: &Path, folder: &Path, keeper: Vec<OsString>) -> OciDriver {
     let root = folder.join("redoma").into_os_string();
     let home = folder.join("home").into_os_string();
     let homes = Homes::from_vars(&|name| match name {
@@ -172,8 +183,9 @@ fn connect(socket: &Path, folder: &Path) -> OciDriver {
     });
     let setup = Setup {
         homes: homes.unwrap(),
-        program: env!("CARGO_BIN_EXE_redoma-guest").into(),
+        program: GUEST.into(),
         guest: Vec::new(),
+        keeper,
         certificates: folder.to_owned(),
     };
     OciDriver::connect(&Engine::Socket(socket.to_owned()), setup).unwrap()

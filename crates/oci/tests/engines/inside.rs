@@ -8,7 +8,7 @@ use redoma_sandbox::driver::{Command, Driver, Happening, Mount, SandboxId, Strea
 use super::bed::{Bed, Kind};
 
 /// What `sh -c SCRIPT` writes, and what became of it.
-fn say(driver: &dyn Driver, id: &SandboxId, script: &str) -> String {
+pub(crate) fn say(driver: &dyn Driver, id: &SandboxId, script: &str) -> String {
     let (reading, writing) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
     let null = std::fs::File::open("/dev/null").unwrap();
     let command = Command { argv: ["sh", "-c", script].map(Into::into).to_vec(), ..Command::default() };

@@ -3,6 +3,7 @@
 
 mod bed;
 mod inside;
+mod network;
 
 use bed::{Bed, Kind};
 use redoma_sandbox::driver::contract::hold_all;

@@ -125,8 +125,14 @@ impl Keeper {
         let deadline = deadline(&record, &policy, began)?;
         let log_store = redoma_audit::Store::open(homes.state(), &homes.keys()).map_err(recorded)?;
         let session = SessionId::random().map_err(recorded)?;
-        let mut log = RunRecord::begin_sandbox(&log_store, session, &record.spec, &policy)
-            .map_err(DriverError::Start)?;
+        let mut log = RunRecord::begin_sandbox(
+            &log_store,
+            session,
+            &record.spec,
+            &policy,
+            crate::driver::DriverName::Native,
+        )
+        .map_err(DriverError::Start)?;
         claimed.note_session(session)?;
         match raise(homes, store, &record, &policy, session, &mut log) {
             Ok(Raised { jail, limits, gateway, gauge, variables }) => {

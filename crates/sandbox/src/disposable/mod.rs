@@ -38,6 +38,7 @@ use crate::driver::{
 };
 use crate::homes::Homes;
 
+pub(crate) use drawing::policy;
 pub use keeper::keep;
 pub(crate) use peers::Peers;
 
@@ -91,7 +92,7 @@ impl Native {
         drawing::check_mounts(&self.homes, &spec.mounts)?;
         // What cannot be enforced is refused now, not at the first command.
         if spec.rules != Rules::default() || !spec.publish.is_empty() {
-            drawing::policy(&self.homes, spec)?;
+            policy(&self.homes, spec)?;
         }
         let record = Record { spec: spec.clone(), base, freezing: None };
         self.store.create(&record)?;

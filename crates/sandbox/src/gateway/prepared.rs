@@ -150,6 +150,13 @@ impl Prepared {
         own.into_iter().chain(replaced).collect()
     }
 
+    /// Writes what somebody else shows inside: the folder of certificates, and the resolver's configuration beside it.
+    pub(crate) fn write_outside(&self, folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        self.write_into(folder)?;
+        fs::write(folder.join("resolv.conf"), RESOLV_CONF)
+    }
+
     /// Writes what the landlock tier's commands read into their folder for temporary files.
     pub(crate) fn write_into(&self, folder: &Path) -> io::Result<()> {
         fs::write(folder.join(CERTIFICATE), &self.trust.certificate)?;

@@ -48,6 +48,27 @@ impl Prepared {
         tier: Tier,
     ) -> Result<Serving, RunError> {
         let (wires, init) = (jail.take_wires(), jail.pid());
+        self.serve(session, wires, policy, tier, init)
+    }
+
+    /// Starts the gateway of a network that somebody else raised. Its clients are looked for among all processes.
+    pub(crate) fn start_outside(
+        self,
+        session: SessionId,
+        wires: Wires,
+        policy: &ResolvedPolicy,
+    ) -> Result<Serving, RunError> {
+        self.serve(session, Some(wires), policy, Tier::Full, Pid::INIT)
+    }
+
+    fn serve(
+        self,
+        session: SessionId,
+        wires: Option<Wires>,
+        policy: &ResolvedPolicy,
+        tier: Tier,
+        init: Pid,
+    ) -> Result<Serving, RunError> {
         Serving::fork(move |keep| {
             let publish = self.publish.iter().map(|(_, listener)| listener.as_fd());
             let relay = self.relay.iter().map(|(listener, _)| listener.as_fd());
