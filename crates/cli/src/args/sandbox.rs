@@ -362,6 +362,6 @@ pub(crate) struct GuestArgs {
 #[derive(Debug, Args)]
 #[command(hide = true)]
 pub(crate) struct KeeperArgs {
-    /// The sandbox
-    pub(crate) id: String,
+    /// The sandbox; without it the keeper of a container's network, as standard input says
+    pub(crate) id: Option<String>,
 }

@@ -11,7 +11,7 @@ mod snapshot;
 use redoma_oci::{Engine, OciDriver, Setup};
 use redoma_sandbox::driver::{DriverError, DriverName, Mock, Name};
 use redoma_sandbox::homes::Homes;
-use redoma_sandbox::{Driven, Manager, disposable};
+use redoma_sandbox::{Driven, Manager, disposable, gatehouse};
 
 use crate::args::{DriverArg, KeeperArgs, SandboxArgs, SandboxCommand, SnapshotsArgs, SnapshotsCommand};
 use crate::exit::Exit;
@@ -49,19 +49,25 @@ pub(crate) fn snapshots(args: SnapshotsArgs, printer: &Printer) -> anyhow::Resul
     }
 }
 
-/// Becomes a sandbox's keeper.
+/// Becomes a sandbox's keeper, or that of a container's network.
 pub(crate) fn keeper(args: &KeeperArgs) -> anyhow::Result<Exit> {
-    Ok(Exit::of_command(disposable::keep(&Homes::from_env()?, args.id.parse()?)))
+    let homes = Homes::from_env()?;
+    Ok(Exit::of_command(match &args.id {
+        Some(id) => disposable::keep(&homes, id.parse()?),
+        None => gatehouse::keep(&homes),
+    }))
 }
 
 /// The manager with every driver there is. An engine is spoken to when it is needed.
 pub(crate) fn manager(engine: Option<&str>) -> anyhow::Result<Manager> {
     let homes = Homes::from_env()?;
+    let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let setup = Setup {
         certificates: homes.config().join("engine"),
         homes: homes.clone(),
-        program: std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into()),
         guest: vec!["guest".into()],
+        keeper: vec![program.clone().into(), "keeper".into()],
+        program,
     };
     let named = engine.map(str::to_owned);
     Ok(Manager::new(homes).with_driver(DriverName::Mock, || Ok(Box::new(Mock::new()))).with_driver(
