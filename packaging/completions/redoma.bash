@@ -1477,13 +1477,17 @@ _redoma() {
             return 0
             ;;
         redoma__subcmd__sandbox__subcmd__fork)
-            opts="-q -h --name --json --quiet --help"
+            opts="-q -h --name --publish --json --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --publish)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

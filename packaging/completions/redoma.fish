@@ -324,7 +324,7 @@ complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_se
 complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "resume" -d 'Let a paused sandbox go on'
 complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "cp" -d 'Copy files into a sandbox or out of it'
 complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "snapshot" -d 'Freeze the file system of a sandbox under a name'
-complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "fork" -d 'Make sandboxes from a snapshot; limits, rules and mounts are as they were'
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "fork" -d 'Make sandboxes from a snapshot; limits, rules and mounts are as they were, published ports are not'
 complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "checkpoint" -d 'Keep every process of a sandbox on disk and end them'
 complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and not __fish_seen_subcommand_from create exec shell ls info rm logs stats history pause resume cp snapshot fork checkpoint restore" -f -a "restore" -d 'Bring back what a checkpoint keeps'
 complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from create" -l name -d 'Its name; without one it gets one' -r
@@ -397,6 +397,7 @@ complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_s
 complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from snapshot" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from snapshot" -s h -l help -d 'Print help'
 complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from fork" -l name -d 'A name for a sandbox; several make several' -r
+complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from fork" -l publish -d 'Let a port of this machine\'s loopback lead to a port inside' -r
 complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from fork" -l json -d 'Print JSON'
 complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from fork" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand sandbox; and __fish_seen_subcommand_from fork" -s h -l help -d 'Print help'

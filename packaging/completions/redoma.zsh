@@ -758,6 +758,7 @@ _arguments "${_arguments_options[@]}" : \
 (fork)
 _arguments "${_arguments_options[@]}" : \
 '*--name=[A name for a sandbox; several make several]:NAME:_default' \
+'*--publish=[Let a port of this machine'\''s loopback lead to a port inside]:HOST:INSIDE:_default' \
 '--json[Print JSON]' \
 '-q[Say nothing beside the answer but errors]' \
 '--quiet[Say nothing beside the answer but errors]' \
@@ -1266,7 +1267,7 @@ _redoma__subcmd__sandbox_commands() {
 'resume:Let a paused sandbox go on' \
 'cp:Copy files into a sandbox or out of it' \
 'snapshot:Freeze the file system of a sandbox under a name' \
-'fork:Make sandboxes from a snapshot; limits, rules and mounts are as they were' \
+'fork:Make sandboxes from a snapshot; limits, rules and mounts are as they were, published ports are not' \
 'checkpoint:Keep every process of a sandbox on disk and end them' \
 'restore:Bring back what a checkpoint keeps' \
     )

@@ -278,7 +278,7 @@ pub(crate) struct SnapshotArgs {
     pub(crate) json: bool,
 }
 
-/// Make sandboxes from a snapshot; limits, rules and mounts are as they were
+/// Make sandboxes from a snapshot; limits, rules and mounts are as they were, published ports are not
 #[derive(Debug, Args)]
 pub(crate) struct ForkArgs {
     /// The snapshot
@@ -287,6 +287,9 @@ pub(crate) struct ForkArgs {
     /// A name for a sandbox; several make several
     #[arg(long)]
     pub(crate) name: Vec<String>,
+    /// Let a port of this machine's loopback lead to a port inside
+    #[arg(long, value_name = "HOST:INSIDE")]
+    pub(crate) publish: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -232,10 +232,10 @@ fn wait(driver: &dyn Driver, service: &Service, info: &Info) -> Result<(), Drive
     };
     let said = last_lines(driver, id);
     let why = if said.is_empty() { why } else { format!("{why}; it said last:\n{said}") };
-    Err(DriverError::Invalid {
-        what: format!("service {}", service.name),
-        why,
+    Err(DriverError::Told {
+        message: format!("service {} did not come up: {why}", service.name),
         hint: format!("redoma sandbox logs {}", info.spec.name),
+        code: 1,
     })
 }
 

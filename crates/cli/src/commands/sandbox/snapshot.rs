@@ -1,7 +1,8 @@
 //! `redoma sandbox snapshot`, `fork`, and `redoma snapshot …`.
 
+use anyhow::Context;
 use redoma_audit::escape::printable_block;
-use redoma_policy::TimeSpan;
+use redoma_policy::{Publish, TimeSpan};
 use redoma_sandbox::Manager;
 use redoma_sandbox::driver::{Differs, Driver, DriverError, Name, SandboxId, SnapshotInfo, Snapshots, Spec};
 
@@ -34,6 +35,11 @@ pub(super) fn fork(manager: &Manager, args: &ForkArgs, printer: &Printer) -> any
     let frozen = frozen.ok_or_else(|| DriverError::NoSnapshot(name.to_string()))?;
     let names: Vec<Option<&String>> =
         if args.name.is_empty() { vec![None] } else { args.name.iter().map(Some).collect() };
+    let publish = args
+        .publish
+        .iter()
+        .map(|typed| typed.parse().with_context(|| format!("--publish {typed} has no meaning")));
+    let publish: Vec<Publish> = publish.collect::<anyhow::Result<_>>()?;
     let mut made = Vec::new();
     for wanted in names {
         let id = SandboxId::random()?;
@@ -41,10 +47,10 @@ pub(super) fn fork(manager: &Manager, args: &ForkArgs, printer: &Printer) -> any
             Some(wanted) => super::name(wanted)?,
             None => super::name(&format!("{}-{}", shortened(&name), &id.as_str()[..4]))?,
         };
-        // Ports of this machine lead to one sandbox only.
-        let publish =
-            if made.is_empty() && args.name.len() <= 1 { frozen.of.publish.clone() } else { Vec::new() };
-        let spec = Spec { id, name: wanted, created: now(), publish, ..frozen.of.clone() };
+        // A port of this machine leads to one sandbox, and a group's member is one.
+        let labels = std::collections::BTreeMap::new();
+        let publish = publish.clone();
+        let spec = Spec { id, name: wanted, created: now(), publish, labels, ..frozen.of.clone() };
         made.push(snapshots.fork(&name, &spec)?);
     }
     if args.json {
