@@ -58,14 +58,23 @@ _redoma() {
             redoma,net)
                 cmd="redoma__subcmd__net"
                 ;;
+            redoma,pause-idle)
+                cmd="redoma__subcmd__pause__subcmd__idle"
+                ;;
             redoma,policy)
                 cmd="redoma__subcmd__policy"
+                ;;
+            redoma,preview)
+                cmd="redoma__subcmd__preview"
                 ;;
             redoma,proxy)
                 cmd="redoma__subcmd__proxy"
                 ;;
             redoma,ps)
                 cmd="redoma__subcmd__ps"
+                ;;
+            redoma,reap)
+                cmd="redoma__subcmd__reap"
                 ;;
             redoma,redteam)
                 cmd="redoma__subcmd__redteam"
@@ -163,6 +172,18 @@ _redoma() {
             redoma__subcmd__policy,trust)
                 cmd="redoma__subcmd__policy__subcmd__trust"
                 ;;
+            redoma__subcmd__preview,down)
+                cmd="redoma__subcmd__preview__subcmd__down"
+                ;;
+            redoma__subcmd__preview,ls)
+                cmd="redoma__subcmd__preview__subcmd__ls"
+                ;;
+            redoma__subcmd__preview,status)
+                cmd="redoma__subcmd__preview__subcmd__status"
+                ;;
+            redoma__subcmd__preview,up)
+                cmd="redoma__subcmd__preview__subcmd__up"
+                ;;
             redoma__subcmd__sandbox,checkpoint)
                 cmd="redoma__subcmd__sandbox__subcmd__checkpoint"
                 ;;
@@ -230,7 +251,7 @@ _redoma() {
 
     case "${cmd}" in
         redoma)
-            opts="-q -h -V --quiet --help --version run doctor why allow deny policy changes undo sessions log net proxy image audit sandbox snapshot up down ps logs templates redteam completions man version keeper guest"
+            opts="-q -h -V --quiet --help --version run doctor why allow deny policy changes undo sessions log net proxy image audit sandbox snapshot up down ps logs preview templates reap pause-idle redteam completions man version keeper guest"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -428,7 +449,7 @@ _redoma() {
             return 0
             ;;
         redoma__subcmd__down)
-            opts="-f -q -h --file --driver --engine-host --json --quiet --help"
+            opts="-f -q -h --file --group --keep --json --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -464,11 +485,7 @@ _redoma() {
                     fi
                     return 0
                     ;;
-                --driver)
-                    COMPREPLY=($(compgen -W "native oci mock" -- "${cur}"))
-                    return 0
-                    ;;
-                --engine-host)
+                --group)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -606,7 +623,7 @@ _redoma() {
             return 0
             ;;
         redoma__subcmd__logs)
-            opts="-f -q -h --file --driver --engine-host --quiet --help"
+            opts="-f -F -q -h --file --group --follow --json --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -642,11 +659,7 @@ _redoma() {
                     fi
                     return 0
                     ;;
-                --driver)
-                    COMPREPLY=($(compgen -W "native oci mock" -- "${cur}"))
-                    return 0
-                    ;;
-                --engine-host)
+                --group)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -762,6 +775,24 @@ _redoma() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__pause__subcmd__idle)
+            opts="-q -h --max-idle --serving --dry-run --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --max-idle)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1037,6 +1068,88 @@ _redoma() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        redoma__subcmd__preview)
+            opts="-q -h --quiet --help up status down ls"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__preview__subcmd__down)
+            opts="-q -h --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__preview__subcmd__ls)
+            opts="-a -q -h --all --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__preview__subcmd__status)
+            opts="-q -h --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__preview__subcmd__up)
+            opts="-q -h --direct --env --recreate --driver --engine-host --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --env)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --driver)
+                    COMPREPLY=($(compgen -W "native oci mock" -- "${cur}"))
+                    return 0
+                    ;;
+                --engine-host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         redoma__subcmd__proxy)
             opts="-q -h --listen --ca-out --policy --profile --agent --net --allow --read --write --deny --env --workspace --undo --no-undo --memory --cpus --pids --time --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
@@ -1138,7 +1251,7 @@ _redoma() {
             return 0
             ;;
         redoma__subcmd__ps)
-            opts="-f -q -h --file --driver --engine-host --json --quiet --help"
+            opts="-f -a -q -h --file --group --all --json --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1174,11 +1287,25 @@ _redoma() {
                     fi
                     return 0
                     ;;
-                --driver)
-                    COMPREPLY=($(compgen -W "native oci mock" -- "${cur}"))
+                --group)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --engine-host)
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        redoma__subcmd__reap)
+            opts="-q -h --max-age --dry-run --json --quiet --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --max-age)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1781,7 +1908,7 @@ _redoma() {
             return 0
             ;;
         redoma__subcmd__up)
-            opts="-f -q -h --file --driver --engine-host --trust --json --quiet --help"
+            opts="-f -q -h --file --env --recreate --driver --engine-host --json --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1815,6 +1942,10 @@ _redoma() {
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o filenames
                     fi
+                    return 0
+                    ;;
+                --env)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --driver)

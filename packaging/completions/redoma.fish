@@ -43,11 +43,14 @@ complete -c redoma -n "__fish_redoma_needs_command" -f -a "image" -d 'Keep the i
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "audit" -d 'Keep the record: check it, or remove what is old'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "sandbox" -d 'Make sandboxes, run commands in them, freeze, fork and throw them away'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "snapshot" -d 'List, compare and remove snapshots'
-complete -c redoma -n "__fish_redoma_needs_command" -f -a "up" -d 'Bring a group of services up'
-complete -c redoma -n "__fish_redoma_needs_command" -f -a "down" -d 'End a group of services, the last first, and remove it'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "up" -d 'Start a group of services, and wait until they work'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "down" -d 'Stop a group of services, last first, and remove its sandboxes'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "ps" -d 'List the services of a group'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "logs" -d 'Show what the services of a group wrote'
-complete -c redoma -n "__fish_redoma_needs_command" -f -a "templates" -d 'List what sandboxes can begin from by one word'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "preview" -d 'Run each branch of a repository in sandboxes of its own'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "templates" -d 'List what sandboxes and services can be made from by name'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "reap" -d 'Remove sandboxes whose time is over'
+complete -c redoma -n "__fish_redoma_needs_command" -f -a "pause-idle" -d 'Pause sandboxes in which no command began or ended for a while; the next command lets them go on'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "redteam" -d 'Attack the boundary from inside, harmlessly, and show what stopped each attempt'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "completions" -d 'Print the completion script of a shell'
 complete -c redoma -n "__fish_redoma_needs_command" -f -a "man" -d 'Print a manual page'
@@ -427,41 +430,74 @@ complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_
 complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from diff" -l json -d 'Print JSON'
 complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from diff" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand snapshot; and __fish_seen_subcommand_from diff" -s h -l help -d 'Print help'
-complete -c redoma -n "__fish_redoma_using_subcommand up" -s f -l file -d 'The group file; without it redoma-services.toml or peapod.json of this folder' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand up" -s f -l file -d 'The file; without it, the one in the current folder' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand up" -l env -d 'Let the file use a variable as `${NAME}`, or set it' -r
 complete -c redoma -n "__fish_redoma_using_subcommand up" -l driver -d 'What makes the sandbox' -r -f -a "native\t'This machine\'s kernel'
 oci\t'Docker or Podman'
 mock\t'Nothing: for tests'"
 complete -c redoma -n "__fish_redoma_using_subcommand up" -l engine-host -d 'The engine of the oci driver: a socket, `ssh://…` or `tcp://…`' -r
-complete -c redoma -n "__fish_redoma_using_subcommand up" -l trust -d 'Trust this very content of the file, also where it mounts what lies outside its folder'
+complete -c redoma -n "__fish_redoma_using_subcommand up" -l recreate -d 'Make what is not as the file says anew'
 complete -c redoma -n "__fish_redoma_using_subcommand up" -l json -d 'Print JSON'
 complete -c redoma -n "__fish_redoma_using_subcommand up" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand up" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c redoma -n "__fish_redoma_using_subcommand down" -s f -l file -d 'The group file; without it redoma-services.toml or peapod.json of this folder' -r -F
-complete -c redoma -n "__fish_redoma_using_subcommand down" -l driver -d 'What makes the sandbox' -r -f -a "native\t'This machine\'s kernel'
-oci\t'Docker or Podman'
-mock\t'Nothing: for tests'"
-complete -c redoma -n "__fish_redoma_using_subcommand down" -l engine-host -d 'The engine of the oci driver: a socket, `ssh://…` or `tcp://…`' -r
+complete -c redoma -n "__fish_redoma_using_subcommand down" -s f -l file -d 'The file that describes it; without it, the one in the current folder' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand down" -l group -d 'Its name, where the file is gone' -r
+complete -c redoma -n "__fish_redoma_using_subcommand down" -l keep -d 'Keep the sandboxes with what was written in them'
 complete -c redoma -n "__fish_redoma_using_subcommand down" -l json -d 'Print JSON'
 complete -c redoma -n "__fish_redoma_using_subcommand down" -s q -l quiet -d 'Say nothing beside the answer but errors'
-complete -c redoma -n "__fish_redoma_using_subcommand down" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c redoma -n "__fish_redoma_using_subcommand ps" -s f -l file -d 'The group file; without it redoma-services.toml or peapod.json of this folder' -r -F
-complete -c redoma -n "__fish_redoma_using_subcommand ps" -l driver -d 'What makes the sandbox' -r -f -a "native\t'This machine\'s kernel'
-oci\t'Docker or Podman'
-mock\t'Nothing: for tests'"
-complete -c redoma -n "__fish_redoma_using_subcommand ps" -l engine-host -d 'The engine of the oci driver: a socket, `ssh://…` or `tcp://…`' -r
+complete -c redoma -n "__fish_redoma_using_subcommand down" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand ps" -s f -l file -d 'The file that describes it; without it, the one in the current folder' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand ps" -l group -d 'Its name, where the file is gone' -r
+complete -c redoma -n "__fish_redoma_using_subcommand ps" -s a -l all -d 'Those of all groups'
 complete -c redoma -n "__fish_redoma_using_subcommand ps" -l json -d 'Print JSON'
 complete -c redoma -n "__fish_redoma_using_subcommand ps" -s q -l quiet -d 'Say nothing beside the answer but errors'
-complete -c redoma -n "__fish_redoma_using_subcommand ps" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c redoma -n "__fish_redoma_using_subcommand logs" -s f -l file -d 'The group file; without it redoma-services.toml or peapod.json of this folder' -r -F
-complete -c redoma -n "__fish_redoma_using_subcommand logs" -l driver -d 'What makes the sandbox' -r -f -a "native\t'This machine\'s kernel'
+complete -c redoma -n "__fish_redoma_using_subcommand ps" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand logs" -s f -l file -d 'The file that describes it; without it, the one in the current folder' -r -F
+complete -c redoma -n "__fish_redoma_using_subcommand logs" -l group -d 'Its name, where the file is gone' -r
+complete -c redoma -n "__fish_redoma_using_subcommand logs" -s F -l follow -d 'Go on as more comes'
+complete -c redoma -n "__fish_redoma_using_subcommand logs" -l json -d 'Print a JSON line for each line'
+complete -c redoma -n "__fish_redoma_using_subcommand logs" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand logs" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and not __fish_seen_subcommand_from up status down ls" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and not __fish_seen_subcommand_from up status down ls" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and not __fish_seen_subcommand_from up status down ls" -f -a "up" -d 'Start the branch that is checked out here'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and not __fish_seen_subcommand_from up status down ls" -f -a "status" -d 'Say what runs for a branch, and where'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and not __fish_seen_subcommand_from up status down ls" -f -a "down" -d 'Remove the preview of a branch, also of one that is gone'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and not __fish_seen_subcommand_from up status down ls" -f -a "ls" -d 'List the previews of this repository'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from up" -l env -d 'Let the services file use a variable as `${NAME}`, or set it' -r
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from up" -l driver -d 'What makes the sandbox' -r -f -a "native\t'This machine\'s kernel'
 oci\t'Docker or Podman'
 mock\t'Nothing: for tests'"
-complete -c redoma -n "__fish_redoma_using_subcommand logs" -l engine-host -d 'The engine of the oci driver: a socket, `ssh://…` or `tcp://…`' -r
-complete -c redoma -n "__fish_redoma_using_subcommand logs" -s q -l quiet -d 'Say nothing beside the answer but errors'
-complete -c redoma -n "__fish_redoma_using_subcommand logs" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from up" -l engine-host -d 'The engine of the oci driver: a socket, `ssh://…` or `tcp://…`' -r
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from up" -l direct -d 'Let what services change in the tree happen to it'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from up" -l recreate -d 'Make what is not as the file says anew'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from up" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from up" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from up" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from status" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from status" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from down" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from down" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from down" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from ls" -s a -l all -d 'Those of all repositories'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from ls" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from ls" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand preview; and __fish_seen_subcommand_from ls" -s h -l help -d 'Print help'
 complete -c redoma -n "__fish_redoma_using_subcommand templates" -l json -d 'Print JSON'
 complete -c redoma -n "__fish_redoma_using_subcommand templates" -s q -l quiet -d 'Say nothing beside the answer but errors'
 complete -c redoma -n "__fish_redoma_using_subcommand templates" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand reap" -l max-age -d 'Also those that are older than this, such as 7d' -r
+complete -c redoma -n "__fish_redoma_using_subcommand reap" -l dry-run -d 'Only say which'
+complete -c redoma -n "__fish_redoma_using_subcommand reap" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand reap" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand reap" -s h -l help -d 'Print help'
+complete -c redoma -n "__fish_redoma_using_subcommand pause-idle" -l max-idle -d 'How long that may be' -r
+complete -c redoma -n "__fish_redoma_using_subcommand pause-idle" -l serving -d 'Also services, and what has a published port: nothing but a command wakes those'
+complete -c redoma -n "__fish_redoma_using_subcommand pause-idle" -l dry-run -d 'Only say which'
+complete -c redoma -n "__fish_redoma_using_subcommand pause-idle" -l json -d 'Print JSON'
+complete -c redoma -n "__fish_redoma_using_subcommand pause-idle" -s q -l quiet -d 'Say nothing beside the answer but errors'
+complete -c redoma -n "__fish_redoma_using_subcommand pause-idle" -s h -l help -d 'Print help'
 complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l tier -d 'The tier to attack; without it, what this machine has' -r -f -a "full\t'Namespaces, Landlock and seccomp'
 landlock\t'Landlock and seccomp'"
 complete -c redoma -n "__fish_redoma_using_subcommand redteam" -l attempt -d 'Make one attempt, here and now; used inside' -r

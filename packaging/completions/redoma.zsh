@@ -854,13 +854,14 @@ esac
 ;;
 (up)
 _arguments "${_arguments_options[@]}" : \
-'-f+[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
-'--file=[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
+'-f+[The file; without it, the one in the current folder]:FILE:_files' \
+'--file=[The file; without it, the one in the current folder]:FILE:_files' \
+'*--env=[Let the file use a variable as \`\${NAME}\`, or set it]:NAME[=VALUE]:_default' \
 '--driver=[What makes the sandbox]:DRIVER:((native\:"This machine'\''s kernel"
 oci\:"Docker or Podman"
 mock\:"Nothing\: for tests"))' \
 '--engine-host=[The engine of the oci driver\: a socket, \`ssh\://…\` or \`tcp\://…\`]:URL:_default' \
-'--trust[Trust this very content of the file, also where it mounts what lies outside its folder]' \
+'--recreate[Make what is not as the file says anew]' \
 '--json[Print JSON]' \
 '-q[Say nothing beside the answer but errors]' \
 '--quiet[Say nothing beside the answer but errors]' \
@@ -870,27 +871,71 @@ mock\:"Nothing\: for tests"))' \
 ;;
 (down)
 _arguments "${_arguments_options[@]}" : \
-'-f+[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
-'--file=[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
-'--driver=[What makes the sandbox]:DRIVER:((native\:"This machine'\''s kernel"
-oci\:"Docker or Podman"
-mock\:"Nothing\: for tests"))' \
-'--engine-host=[The engine of the oci driver\: a socket, \`ssh\://…\` or \`tcp\://…\`]:URL:_default' \
+'-f+[The file that describes it; without it, the one in the current folder]:FILE:_files' \
+'--file=[The file that describes it; without it, the one in the current folder]:FILE:_files' \
+'(-f --file)--group=[Its name, where the file is gone]:NAME:_default' \
+'--keep[Keep the sandboxes with what was written in them]' \
 '--json[Print JSON]' \
 '-q[Say nothing beside the answer but errors]' \
 '--quiet[Say nothing beside the answer but errors]' \
-'-h[Print help (see more with '\''--help'\'')]' \
-'--help[Print help (see more with '\''--help'\'')]' \
+'-h[Print help]' \
+'--help[Print help]' \
 && ret=0
 ;;
 (ps)
 _arguments "${_arguments_options[@]}" : \
-'-f+[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
-'--file=[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
+'-f+[The file that describes it; without it, the one in the current folder]:FILE:_files' \
+'--file=[The file that describes it; without it, the one in the current folder]:FILE:_files' \
+'(-f --file)--group=[Its name, where the file is gone]:NAME:_default' \
+'(-f --file --group)-a[Those of all groups]' \
+'(-f --file --group)--all[Those of all groups]' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+(logs)
+_arguments "${_arguments_options[@]}" : \
+'-f+[The file that describes it; without it, the one in the current folder]:FILE:_files' \
+'--file=[The file that describes it; without it, the one in the current folder]:FILE:_files' \
+'(-f --file)--group=[Its name, where the file is gone]:NAME:_default' \
+'-F[Go on as more comes]' \
+'--follow[Go on as more comes]' \
+'--json[Print a JSON line for each line]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'*::services -- Only these services:_default' \
+&& ret=0
+;;
+(preview)
+_arguments "${_arguments_options[@]}" : \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+":: :_redoma__subcmd__preview_commands" \
+"*::: :->preview" \
+&& ret=0
+
+    case $state in
+    (preview)
+        words=($line[1] "${words[@]}")
+        (( CURRENT += 1 ))
+        curcontext="${curcontext%:*:*}:redoma-preview-command-$line[1]:"
+        case $line[1] in
+            (up)
+_arguments "${_arguments_options[@]}" : \
+'*--env=[Let the services file use a variable as \`\${NAME}\`, or set it]:NAME[=VALUE]:_default' \
 '--driver=[What makes the sandbox]:DRIVER:((native\:"This machine'\''s kernel"
 oci\:"Docker or Podman"
 mock\:"Nothing\: for tests"))' \
 '--engine-host=[The engine of the oci driver\: a socket, \`ssh\://…\` or \`tcp\://…\`]:URL:_default' \
+'--direct[Let what services change in the tree happen to it]' \
+'--recreate[Make what is not as the file says anew]' \
 '--json[Print JSON]' \
 '-q[Say nothing beside the answer but errors]' \
 '--quiet[Say nothing beside the answer but errors]' \
@@ -898,23 +943,66 @@ mock\:"Nothing\: for tests"))' \
 '--help[Print help (see more with '\''--help'\'')]' \
 && ret=0
 ;;
-(logs)
+(status)
 _arguments "${_arguments_options[@]}" : \
-'-f+[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
-'--file=[The group file; without it redoma-services.toml or peapod.json of this folder]:FILE:_files' \
-'--driver=[What makes the sandbox]:DRIVER:((native\:"This machine'\''s kernel"
-oci\:"Docker or Podman"
-mock\:"Nothing\: for tests"))' \
-'--engine-host=[The engine of the oci driver\: a socket, \`ssh\://…\` or \`tcp\://…\`]:URL:_default' \
+'--json[Print JSON]' \
 '-q[Say nothing beside the answer but errors]' \
 '--quiet[Say nothing beside the answer but errors]' \
-'-h[Print help (see more with '\''--help'\'')]' \
-'--help[Print help (see more with '\''--help'\'')]' \
-'*::services -- Of these services only:_default' \
+'-h[Print help]' \
+'--help[Print help]' \
+'::branch -- The branch, or the preview'\''s name; without it, the branch that is checked out here:_default' \
 && ret=0
+;;
+(down)
+_arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+'::branch -- The branch, or the preview'\''s name; without it, the branch that is checked out here:_default' \
+&& ret=0
+;;
+(ls)
+_arguments "${_arguments_options[@]}" : \
+'-a[Those of all repositories]' \
+'--all[Those of all repositories]' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+        esac
+    ;;
+esac
 ;;
 (templates)
 _arguments "${_arguments_options[@]}" : \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+(reap)
+_arguments "${_arguments_options[@]}" : \
+'--max-age=[Also those that are older than this, such as 7d]:SPAN:_default' \
+'--dry-run[Only say which]' \
+'--json[Print JSON]' \
+'-q[Say nothing beside the answer but errors]' \
+'--quiet[Say nothing beside the answer but errors]' \
+'-h[Print help]' \
+'--help[Print help]' \
+&& ret=0
+;;
+(pause-idle)
+_arguments "${_arguments_options[@]}" : \
+'--max-idle=[How long that may be]:SPAN:_default' \
+'--serving[Also services, and what has a published port\: nothing but a command wakes those]' \
+'--dry-run[Only say which]' \
 '--json[Print JSON]' \
 '-q[Say nothing beside the answer but errors]' \
 '--quiet[Say nothing beside the answer but errors]' \
@@ -969,7 +1057,7 @@ _arguments "${_arguments_options[@]}" : \
 '--quiet[Say nothing beside the answer but errors]' \
 '-h[Print help]' \
 '--help[Print help]' \
-':id -- The sandbox:_default' \
+'::id -- The sandbox; without it the keeper of a container'\''s network, as standard input says:_default' \
 && ret=0
 ;;
 (guest)
@@ -1005,11 +1093,14 @@ _redoma_commands() {
 'audit:Keep the record\: check it, or remove what is old' \
 'sandbox:Make sandboxes, run commands in them, freeze, fork and throw them away' \
 'snapshot:List, compare and remove snapshots' \
-'up:Bring a group of services up' \
-'down:End a group of services, the last first, and remove it' \
+'up:Start a group of services, and wait until they work' \
+'down:Stop a group of services, last first, and remove its sandboxes' \
 'ps:List the services of a group' \
 'logs:Show what the services of a group wrote' \
-'templates:List what sandboxes can begin from by one word' \
+'preview:Run each branch of a repository in sandboxes of its own' \
+'templates:List what sandboxes and services can be made from by name' \
+'reap:Remove sandboxes whose time is over' \
+'pause-idle:Pause sandboxes in which no command began or ended for a while; the next command lets them go on' \
 'redteam:Attack the boundary from inside, harmlessly, and show what stopped each attempt' \
 'completions:Print the completion script of a shell' \
 'man:Print a manual page' \
@@ -1177,6 +1268,11 @@ _redoma__subcmd__net__subcmd__show_commands() {
     local commands; commands=()
     _describe -t commands 'redoma net show commands' commands "$@"
 }
+(( $+functions[_redoma__subcmd__pause-idle_commands] )) ||
+_redoma__subcmd__pause-idle_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma pause-idle commands' commands "$@"
+}
 (( $+functions[_redoma__subcmd__policy_commands] )) ||
 _redoma__subcmd__policy_commands() {
     local commands; commands=(
@@ -1231,6 +1327,36 @@ _redoma__subcmd__policy__subcmd__trust_commands() {
     local commands; commands=()
     _describe -t commands 'redoma policy trust commands' commands "$@"
 }
+(( $+functions[_redoma__subcmd__preview_commands] )) ||
+_redoma__subcmd__preview_commands() {
+    local commands; commands=(
+'up:Start the branch that is checked out here' \
+'status:Say what runs for a branch, and where' \
+'down:Remove the preview of a branch, also of one that is gone' \
+'ls:List the previews of this repository' \
+    )
+    _describe -t commands 'redoma preview commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__preview__subcmd__down_commands] )) ||
+_redoma__subcmd__preview__subcmd__down_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma preview down commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__preview__subcmd__ls_commands] )) ||
+_redoma__subcmd__preview__subcmd__ls_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma preview ls commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__preview__subcmd__status_commands] )) ||
+_redoma__subcmd__preview__subcmd__status_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma preview status commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__preview__subcmd__up_commands] )) ||
+_redoma__subcmd__preview__subcmd__up_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma preview up commands' commands "$@"
+}
 (( $+functions[_redoma__subcmd__proxy_commands] )) ||
 _redoma__subcmd__proxy_commands() {
     local commands; commands=()
@@ -1240,6 +1366,11 @@ _redoma__subcmd__proxy_commands() {
 _redoma__subcmd__ps_commands() {
     local commands; commands=()
     _describe -t commands 'redoma ps commands' commands "$@"
+}
+(( $+functions[_redoma__subcmd__reap_commands] )) ||
+_redoma__subcmd__reap_commands() {
+    local commands; commands=()
+    _describe -t commands 'redoma reap commands' commands "$@"
 }
 (( $+functions[_redoma__subcmd__redteam_commands] )) ||
 _redoma__subcmd__redteam_commands() {

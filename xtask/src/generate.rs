@@ -38,7 +38,7 @@ fn generate(redoma: &Path) -> Result<Files> {
         files.insert(Path::new("packaging/completions").join(format!("redoma.{shell}")), script);
     }
     let pages = manual_pages(redoma)?;
-    files.insert("docs/reference/cli.md".into(), reference(redoma, pages.keys())?);
+    files.insert("docs/reference/cli.md".into(), reference(redoma, &pages)?);
     files.extend(pages.into_iter().map(|(name, page)| (Path::new(PAGES).join(name), page)));
     Ok(files)
 }
@@ -62,14 +62,29 @@ fn manual_pages(redoma: &Path) -> Result<BTreeMap<String, String>> {
 }
 
 /// Every command's help on one page. A page `redoma-policy-show.1` is the command `redoma policy show`.
-fn reference<'a>(redoma: &Path, pages: impl Iterator<Item = &'a String>) -> Result<String> {
+fn reference(redoma: &Path, pages: &BTreeMap<String, String>) -> Result<String> {
     let mut text = String::from("# Command line\n\nMade from the program by `cargo xtask generate`.\n");
-    for page in pages {
-        let name = page.strip_suffix(".1").unwrap_or(page).replace('-', " ");
+    for page in pages.keys() {
+        let name = command(page, pages);
         let words: Vec<&str> = name.split(' ').skip(1).chain(["--help"]).collect();
         write!(text, "\n## {name}\n\n```text\n{}\n```\n", trimmed(&ask(redoma, &words)?))?;
     }
     Ok(text)
+}
+
+/// The command of a page. A dash parts two words only where what is before it has a page: `redoma pause-idle`.
+fn command(page: &str, pages: &BTreeMap<String, String>) -> String {
+    let (mut path, mut name) = (String::new(), String::new());
+    for part in page.strip_suffix(".1").unwrap_or(page).split('-') {
+        let parent = pages.contains_key(&format!("{path}.1"));
+        if !path.is_empty() {
+            path.push('-');
+            name.push(if parent { ' ' } else { '-' });
+        }
+        path.push_str(part);
+        name.push_str(part);
+    }
+    name
 }
 
 fn trimmed(help: &str) -> String {

@@ -4,6 +4,7 @@ mod audit;
 mod image;
 mod net;
 mod policy;
+mod preview;
 mod run;
 mod sandbox;
 mod services;
@@ -26,14 +27,17 @@ pub(crate) use policy::{
     PolicyArgs, PolicyCheckArgs, PolicyCommand, PolicyDiffArgs, PolicyInitArgs, PolicyListArgs,
     PolicyShowArgs, PolicyTrustArgs,
 };
+pub(crate) use preview::{PreviewArgs, PreviewCommand, PreviewLsArgs, PreviewOneArgs, PreviewUpArgs};
 pub(crate) use run::{LayerArgs, NetArg, RunArgs, TierArg, WorkspaceArg};
 pub(crate) use sandbox::{
-    AmountArgs, CopyArgs, CreateArgs, DriverArg, ExecArgs, ForkArgs, GuestArgs, KeeperArgs, ListArgs,
-    OneArgs, RemoveArgs, SandboxArgs, SandboxCommand, SandboxLogsArgs, ShellArgs, SnapshotArgs,
+    AmountArgs, CopyArgs, CreateArgs, DriverArg, DriverArgs, ExecArgs, ForkArgs, GuestArgs, KeeperArgs,
+    ListArgs, OneArgs, RemoveArgs, SandboxArgs, SandboxCommand, SandboxLogsArgs, ShellArgs, SnapshotArgs,
     SnapshotDiffArgs, SnapshotPruneArgs, SnapshotRemoveArgs, SnapshotsArgs, SnapshotsCommand, StatsArgs,
     UserArg,
 };
-pub(crate) use services::{DownArgs, GroupArgs, GroupLogsArgs, PsArgs, UpArgs};
+pub(crate) use services::{
+    DownArgs, GroupArgs, PauseIdleArgs, PsArgs, ReapArgs, ServiceLogsArgs, TemplatesArgs, UpArgs,
+};
 pub(crate) use workspace::{
     ChangesApplyArgs, ChangesArgs, ChangesCommand, ChangesDiscardArgs, ChangesListArgs, PickArgs, UndoArgs,
 };
@@ -83,9 +87,11 @@ pub(crate) enum Command {
     Up(UpArgs),
     Down(DownArgs),
     Ps(PsArgs),
-    Logs(GroupLogsArgs),
-    /// List what sandboxes can begin from by one word
-    Templates(ListArgs),
+    Logs(ServiceLogsArgs),
+    Preview(PreviewArgs),
+    Templates(TemplatesArgs),
+    Reap(ReapArgs),
+    PauseIdle(PauseIdleArgs),
     Redteam(RedteamArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -4,23 +4,29 @@ mod audit;
 mod changes;
 mod completions;
 mod doctor;
+mod down;
 mod edit;
 mod image;
 mod kept;
 mod log;
+mod logs;
 mod man;
 mod net;
+mod pause_idle;
 mod policy;
+mod preview;
 mod proxy;
+mod ps;
+mod reap;
 mod record;
 mod redteam;
 mod run;
 mod sandbox;
-mod services;
 mod sessions;
 mod templates;
 mod tier;
 mod undo;
+mod up;
 mod version;
 mod why;
 
@@ -47,11 +53,14 @@ pub(crate) fn dispatch(command: Command, printer: &Printer) -> anyhow::Result<Ex
         Command::Audit(args) => audit::dispatch(args, printer),
         Command::Sandbox(args) => sandbox::dispatch(args, printer),
         Command::Snapshot(args) => sandbox::snapshots(args, printer),
-        Command::Up(args) => services::up(&args, printer),
-        Command::Down(args) => services::down(&args, printer),
-        Command::Ps(args) => services::ps(&args, printer),
-        Command::Logs(args) => services::logs(&args, printer),
+        Command::Up(args) => up::up(&args, printer),
+        Command::Down(args) => down::down(&args, printer),
+        Command::Ps(args) => ps::ps(&args, printer),
+        Command::Logs(args) => logs::logs(&args, printer),
+        Command::Preview(args) => preview::dispatch(args, printer),
         Command::Templates(args) => templates::templates(&args, printer),
+        Command::Reap(args) => reap::reap(&args, printer),
+        Command::PauseIdle(args) => pause_idle::pause_idle(&args, printer),
         // `main` has seen to it before anything else.
         Command::Guest(_) => Ok(Exit::FAILED),
         Command::Keeper(args) => sandbox::keeper(&args),

@@ -9,9 +9,11 @@ use redoma_sandbox::RunError;
 use redoma_sandbox::changes::ChangesError;
 use redoma_sandbox::driver::DriverError;
 use redoma_sandbox::homes::HomesError;
+use redoma_sandbox::preview::PreviewError;
 use redoma_sandbox::project::ProjectError;
 use redoma_sandbox::services::ServicesError;
 use redoma_sandbox::settings::SettingsError;
+use redoma_sandbox::templates::TemplateError;
 use redoma_sandbox::trust::TrustError;
 use redoma_sandbox::undo::UndoError;
 
@@ -131,7 +133,9 @@ fn hint_of(error: &anyhow::Error) -> Option<String> {
             .or_else(|| cause.downcast_ref::<redoma_audit::Error>().and_then(redoma_audit::Error::hint))
             .or_else(|| cause.downcast_ref::<redoma_image::Error>().and_then(redoma_image::Error::hint))
             .or_else(|| cause.downcast_ref::<RunError>().map(RunError::hint))
+            .or_else(|| cause.downcast_ref::<PreviewError>().map(PreviewError::hint))
             .or_else(|| cause.downcast_ref::<ServicesError>().map(ServicesError::hint))
+            .or_else(|| cause.downcast_ref::<TemplateError>().map(TemplateError::hint))
             .or_else(|| cause.downcast_ref::<DriverError>().map(DriverError::hint))
             .or_else(|| cause.downcast_ref::<ChangesError>().map(ChangesError::hint))
             .or_else(|| cause.downcast_ref::<UndoError>().map(UndoError::hint))

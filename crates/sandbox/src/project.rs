@@ -129,7 +129,7 @@ fn outside_git_dirs(root: &Path) -> Vec<PathBuf> {
 }
 
 /// Where a `.git` file points (gitrepository-layout(5)): `gitdir: PATH`, relative to the file's folder.
-fn pointed_git_dir(root: &Path) -> Option<PathBuf> {
+pub(crate) fn pointed_git_dir(root: &Path) -> Option<PathBuf> {
     let text = pointer(&root.join(".git"))?;
     let path = Path::new(std::ffi::OsStr::from_bytes(text.strip_prefix(b"gitdir: ")?));
     root.join(path).canonicalize().ok()

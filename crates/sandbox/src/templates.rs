@@ -1,96 +1,154 @@
-//! What sandboxes can begin from by one word. The list is a file: `data/templates.toml`.
+//! Beginnings by name: `redoma sandbox create --template python`, `template = "postgres"`. They are data.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use redoma_policy::Publish;
+use redoma_policy::NetworkDefault;
 use serde::{Deserialize, Serialize};
 
-use crate::driver::{DriverError, ImageName};
-use crate::services::Service;
+use crate::driver::ImageName;
+use crate::services::{Beginning, Health, Probe, Service};
 
-/// A template.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a template says.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Template {
-    /// What it is called.
-    #[serde(default)]
-    pub name: String,
-    /// What people call it.
-    pub title: String,
+    /// What it is, in a few words.
+    pub about: String,
     /// What its file system begins as.
     pub image: ImageName,
-    /// What it may reach, as after `--allow`.
+    /// Where commands run; none is where the image says.
     #[serde(default)]
-    pub allow: Vec<String>,
-    /// Ports that its program serves on.
-    #[serde(default)]
-    pub publish: Vec<Publish>,
+    pub workdir: Option<PathBuf>,
     /// Variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// A command that succeeds when its program does its work.
+    /// What a service of it starts, instead of what the image says.
     #[serde(default)]
-    pub health: Option<Vec<String>>,
+    pub command: Vec<String>,
+    /// Ports inside where it listens.
+    #[serde(default)]
+    pub ports: Vec<u16>,
+    /// Hosts and presets that it is of little use without.
+    #[serde(default)]
+    pub allow: Vec<String>,
+    /// When a service of it is taken to work.
+    #[serde(default)]
+    health: Option<Check>,
 }
 
-static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
-    let table: BTreeMap<String, Template> =
-        toml::from_str(include_str!("../data/templates.toml")).expect("the embedded table is tested");
-    table.into_iter().map(|(name, template)| Template { name, ..template }).collect()
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Check {
+    #[serde(default)]
+    cmd: Vec<String>,
+    #[serde(default)]
+    port: Option<u16>,
+    #[serde(default)]
+    retries: Option<u32>,
+}
+
+/// Why there is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no template {0:?}")]
+pub struct TemplateError(String);
+
+static TEMPLATES: LazyLock<BTreeMap<String, Template>> = LazyLock::new(|| {
+    toml::from_str(include_str!("../data/templates.toml")).expect("the embedded table is tested")
 });
 
-/// All of them.
+/// Every template by its name.
 #[must_use]
-pub fn all() -> &'static [Template] {
+pub fn all() -> &'static BTreeMap<String, Template> {
     &TEMPLATES
 }
 
-/// The template of a name.
+/// The template of this name.
 ///
 /// # Errors
-/// [`DriverError::Invalid`], with the names that there are.
-pub fn named(name: &str) -> Result<&'static Template, DriverError> {
-    let found = TEMPLATES.iter().find(|template| template.name == name);
-    found.ok_or_else(|| {
-        let names: Vec<&str> = TEMPLATES.iter().map(|template| template.name.as_str()).collect();
-        DriverError::Invalid {
-            what: format!("the template {name:?}"),
-            why: format!("there are {}", names.join(", ")),
-            hint: "redoma templates".into(),
-        }
-    })
+/// [`TemplateError`] where there is none.
+pub fn named(name: &str) -> Result<&'static Template, TemplateError> {
+    TEMPLATES.get(name).ok_or_else(|| TemplateError(name.to_owned()))
 }
 
-/// A service with what its template says where the file says nothing. Ports are published only where the file says so:
-/// two services from one template would want the same.
-///
-/// # Errors
-/// As [`named`].
-pub fn filled_in(service: &Service) -> Result<Service, DriverError> {
-    let Some(name) = &service.template else { return Ok(service.clone()) };
-    let template = named(name)?;
-    let mut filled = service.clone();
-    filled.image = Some(template.image.clone());
-    for (name, value) in &template.env {
-        filled.env.entry(name.clone()).or_insert_with(|| value.clone());
+// === impl TemplateError ===
+
+impl TemplateError {
+    /// What the user can do.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        "redoma templates".into()
     }
-    filled.health.command = filled.health.command.or_else(|| template.health.clone());
-    Ok(filled)
+}
+
+// === impl Template ===
+
+impl Template {
+    /// The service with what the template says wherever it says nothing itself. Who wants no network gets none.
+    #[must_use]
+    pub fn fill(&self, service: &Service) -> Service {
+        let mut filled = service.clone();
+        filled.begins = Beginning::Image(self.image.clone());
+        filled.workdir = filled.workdir.or_else(|| self.workdir.clone());
+        for (name, value) in &self.env {
+            filled.env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        if filled.command.is_none() && filled.entrypoint.is_none() && !self.command.is_empty() {
+            filled.command = Some(self.command.clone());
+        }
+        filled.health = filled.health.or_else(|| self.health());
+        if filled.net != Some(NetworkDefault::None) {
+            filled.allow.extend(self.allow.iter().filter(|host| !service.allow.contains(host)).cloned());
+        }
+        filled
+    }
+
+    fn health(&self) -> Option<Health> {
+        let check = self.health.as_ref()?;
+        let probe = match check.port {
+            Some(port) => Probe::Port(port),
+            None => Probe::Command(check.cmd.clone()),
+        };
+        let health = Health::new(probe);
+        Some(Health { retries: check.retries.unwrap_or(health.retries), ..health })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::presets;
 
     #[test]
-    fn every_template_of_the_first_list_is_there_and_names_no_registry() {
-        for name in [
-            "python", "node", "go", "rust", "ruby", "postgres", "redis", "debian", "ubuntu", "alpine", "host",
-        ] {
-            let template = named(name).unwrap();
-            assert!(!template.image.to_string().contains('/'), "{name}");
+    fn every_promised_template_is_there_and_whole() {
+        let promised = [
+            "alpine", "debian", "go", "host", "node", "postgres", "python", "redis", "ruby", "rust", "ubuntu",
+        ];
+        assert_eq!(all().keys().collect::<Vec<_>>(), promised);
+        for (name, template) in all() {
+            assert!(!template.about.is_empty());
+            let image = template.image.to_string();
+            assert!(!image.contains('/'), "{image} names a registry");
+            assert!(image == "host" || image.contains(':'), "{image} is another one every day");
+            assert!(template.allow.iter().all(|allow| presets::is_preset(allow)), "{name}");
+            let check = template.health.as_ref();
+            assert!(check.is_none_or(|check| check.cmd.is_empty() == check.port.is_some()), "{name}");
         }
-        assert!(named("cobol").unwrap_err().to_string().contains("python"));
+        assert_eq!(named("cobol").unwrap_err().to_string(), "there is no template \"cobol\"");
+    }
+
+    #[test]
+    fn a_service_keeps_what_it_says_and_gets_the_rest() {
+        let mut service = Service::new(Beginning::Template("postgres".parse().unwrap()));
+        service.env.insert("POSTGRES_PASSWORD".into(), "own".into());
+        let filled = named("postgres").unwrap().fill(&service);
+        assert_eq!(filled.begins, Beginning::Image(ImageName::Reference("postgres:16".into())));
+        assert_eq!(filled.env["POSTGRES_PASSWORD"], "own");
+        assert!(filled.health.is_some());
+        let mut alone = Service::new(Beginning::Template("python".parse().unwrap()));
+        assert_eq!(named("python").unwrap().fill(&alone).allow, ["pip"]);
+        alone.net = Some(NetworkDefault::None);
+        assert!(named("python").unwrap().fill(&alone).allow.is_empty(), "no network stays no network");
     }
 }

@@ -8,6 +8,8 @@ mod live;
 mod remove;
 mod snapshot;
 
+pub(super) use create::now;
+pub(super) use list::{span, style};
 use redoma_oci::{Engine, OciDriver, Setup};
 use redoma_sandbox::driver::{DriverError, DriverName, Mock, Name};
 use redoma_sandbox::homes::Homes;

@@ -33,8 +33,8 @@ use process::Remote;
 use store::{Base, Claimed, Record, Store};
 
 use crate::driver::{
-    Checkpoints, Command, Comparing, Driver, DriverError, DriverName, Files, Histories, ImageName, Info,
-    Logging, Past, Pausing, Process, Rules, SandboxId, Snapshots, Spec, State, Statistics, Streams,
+    Checkpoints, Command, Comparing, Dialing, Driver, DriverError, DriverName, Files, Histories, ImageName,
+    Info, Logging, Past, Pausing, Process, Rules, SandboxId, Snapshots, Spec, State, Statistics, Streams,
 };
 use crate::homes::Homes;
 
@@ -261,6 +261,10 @@ impl Driver for Native {
     }
 
     fn logging(&self) -> Option<&dyn Logging> {
+        Some(self)
+    }
+
+    fn dialing(&self) -> Option<&dyn Dialing> {
         Some(self)
     }
 

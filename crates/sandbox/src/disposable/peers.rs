@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::TcpStream;
+use std::path::Path;
 
 use redoma_policy::HostName;
 
+use super::Native;
 use super::control::{Ask, Line, Tell};
-use super::store::Store;
-use crate::driver::{DriverError, Name, Spec};
+use super::store::{Store, failed};
+use crate::driver::{Dialing, DriverError, Name, SandboxId, Spec};
 
 /// The neighbours of one sandbox.
 #[derive(Clone, Debug)]
@@ -34,13 +36,26 @@ impl Peers {
         let sandbox = self.names.get(name.as_str()).ok_or(io::ErrorKind::NotFound)?;
         let told = |error: DriverError| io::Error::other(error.to_string());
         let id = self.store.find(sandbox.as_str()).map_err(told)?;
-        let line = Line::to_living(&self.store, &id).map_err(told)?;
-        let line = line.ok_or_else(|| io::Error::other(format!("nothing runs in sandbox {sandbox}")))?;
-        match line.exchange(&Ask::Dial(port), &[]).map_err(told)? {
-            (Tell::Failed(refusal), _) => Err(io::Error::other(refusal.message)),
-            (_, socket) => {
-                socket.into_iter().next().map(TcpStream::from).ok_or(io::ErrorKind::NotFound.into())
-            }
-        }
+        dial(&self.store, &id, port).map_err(told)
+    }
+}
+
+impl Dialing for Native {
+    fn dial(&self, id: &SandboxId, port: u16) -> Result<TcpStream, DriverError> {
+        let connection = dial(&self.store, id, port)?;
+        // init connects without waiting.
+        connection
+            .set_nonblocking(false)
+            .map_err(|source| failed("use", Path::new("a connection"), source))?;
+        Ok(connection)
+    }
+}
+
+fn dial(store: &Store, id: &SandboxId, port: u16) -> Result<TcpStream, DriverError> {
+    let line = Line::to_living(store, id)?;
+    let line = line.ok_or_else(|| DriverError::NotRunning(id.to_string()))?;
+    match line.exchange(&Ask::Dial(port), &[])? {
+        (Tell::Failed(refusal), _) => Err(refusal.into()),
+        (_, socket) => socket.into_iter().next().map(TcpStream::from).ok_or(DriverError::Gone(None)),
     }
 }

@@ -99,18 +99,18 @@ impl Driver for Mock {
         let given = streams.given.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<_, _>>();
         let given =
             given.map_err(|source| DriverError::Store { what: "copy", path: PathBuf::new(), source })?;
-        let mut process = self.with("exec", id, |sandbox| {
+        let (mut process, past) = self.with("exec", id, |sandbox| {
             sandbox.clock.go_on();
             sandbox.info.used = now();
             let begun = Begun { spec: &sandbox.info.spec, tree: &sandbox.tree, command, streams, given };
             let (process, past) = begun.begin(&sandbox.clock)?;
             sandbox.past.push(past);
-            Ok(process)
+            Ok((process, sandbox.past.len() - 1))
         })?;
         if let Some(call) = self.world().calls.last_mut() {
             call.argv = argv;
         }
-        process.of(self.clone(), *id);
+        process.of(self.clone(), *id, past);
         Ok(Box::new(process))
     }
 

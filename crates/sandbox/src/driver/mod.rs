@@ -15,6 +15,7 @@ mod spec;
 
 use std::ffi::OsString;
 use std::io::Read;
+use std::net::TcpStream;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -133,6 +134,11 @@ pub trait Driver: Send + Sync {
 
     /// What happened in a sandbox.
     fn histories(&self) -> Option<&dyn Histories> {
+        None
+    }
+
+    /// Connections to ports inside.
+    fn dialing(&self) -> Option<&dyn Dialing> {
         None
     }
 }
@@ -420,4 +426,13 @@ pub trait Histories {
     /// # Errors
     /// [`DriverError`].
     fn history(&self, id: &SandboxId) -> Result<Vec<Past>, DriverError>;
+}
+
+/// A driver that can connect to a port of a sandbox that is not published.
+pub trait Dialing {
+    /// A connection to a port on the sandbox's own loopback.
+    ///
+    /// # Errors
+    /// [`DriverError`], also where nobody listens.
+    fn dial(&self, id: &SandboxId, port: u16) -> Result<TcpStream, DriverError>;
 }

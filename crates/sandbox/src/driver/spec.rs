@@ -144,6 +144,10 @@ pub enum Label {
     Repository,
     /// The branch of a preview.
     Branch,
+    /// The file of its group: two groups of one name in two folders are two.
+    File,
+    /// A hash of what its group's file says of it: also of what the rest of the spec does not hold, such as the command.
+    Definition,
 }
 
 // === text forms ===

@@ -1,89 +1,91 @@
-//! Telling whether a service does its work.
+//! Whether a service works.
 
-use std::io::Read;
+use std::ffi::OsString;
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::os::fd::AsFd;
+use std::time::Duration;
 
-use super::file::{Health, Service};
+use super::model::{Health, Probe};
 use crate::attach;
-use crate::driver::{Command, Driver, DriverError, Past, SandboxId, State};
-use crate::run::RunEnd;
+use crate::driver::{Command, Driver, DriverError, Info};
 
-/// What became of waiting for a service.
-pub(super) enum Waited {
-    Healthy,
-    /// Its command ended before it did its work, with this code.
-    Ended(Option<i32>),
-    TooLate,
-}
-
-/// Waits until a service that was started does its work.
-pub(super) fn wait(driver: &dyn Driver, id: &SandboxId, service: &Service) -> Result<Waited, DriverError> {
-    let Health { interval, timeout, .. } = service.health;
-    let deadline = Instant::now() + timeout;
-    loop {
-        if let Some(code) = ended(driver, id)? {
-            return Ok(Waited::Ended(code));
+/// Tries once.
+///
+/// # Errors
+/// Why it does not work, in words.
+pub(super) fn works(driver: &dyn Driver, info: &Info, health: &Health) -> Result<(), String> {
+    match &health.probe {
+        Probe::Command(argv) => succeeds(driver, info, argv, health.timeout),
+        Probe::Port(port) => answers(driver, info, *port, health.timeout).map(drop),
+        Probe::Http { port, path } => {
+            let connection = answers(driver, info, *port, health.timeout)?;
+            status(connection, path, health.timeout)
         }
-        if works(driver, id, service)? {
-            return Ok(Waited::Healthy);
-        }
-        if Instant::now() >= deadline {
-            return Ok(Waited::TooLate);
-        }
-        std::thread::sleep(interval);
     }
 }
 
-/// Whether nothing of it runs any more, and how its last command ended.
-fn ended(driver: &dyn Driver, id: &SandboxId) -> Result<Option<Option<i32>>, DriverError> {
-    if driver.info(id)?.state == State::Stopped {
-        return Ok(Some(None));
-    }
-    let Some(last) = last(driver, id)? else { return Ok(None) };
-    Ok(last.exit.map(Some))
-}
-
-/// Its own command; what health is told by comes after it.
-pub(super) fn last(driver: &dyn Driver, id: &SandboxId) -> Result<Option<Past>, DriverError> {
-    let Some(histories) = driver.histories() else { return Ok(None) };
-    Ok(histories.history(id)?.into_iter().rfind(|past| past.argv.first().is_none_or(|first| first != PROBE)))
-}
-
-/// The first word of commands that only look.
-const PROBE: &str = "/usr/bin/env";
-
-fn works(driver: &dyn Driver, id: &SandboxId, service: &Service) -> Result<bool, DriverError> {
-    match (&service.health.command, service.ports.first()) {
-        (Some(command), _) => {
-            let argv = std::iter::once(PROBE).chain(command.iter().map(String::as_str));
-            let command = Command {
-                argv: argv.map(Into::into).collect(),
-                timeout: Some(service.health.timeout),
-                ..Command::default()
-            };
-            let null = attach::nowhere()?;
-            let streams = attach::on([std::os::fd::AsFd::as_fd(&null); 3]);
-            let mut process = driver.exec(id, &command, &streams)?;
-            let end = attach::wait(process.as_mut())?;
-            Ok(matches!(end, RunEnd::Command(redoma_jail::Ending::Exited(0))))
-        }
-        (None, Some(port)) => Ok(answers(port.outside.get())),
-        (None, None) => Ok(true),
+fn succeeds(driver: &dyn Driver, info: &Info, argv: &[String], timeout: Duration) -> Result<(), String> {
+    let run = || -> Result<i32, DriverError> {
+        let argv = argv.iter().map(OsString::from).collect();
+        let command = Command { argv, timeout: Some(timeout), ..Command::default() };
+        let null = attach::nowhere()?;
+        let null = null.as_fd();
+        let mut process = driver.exec(&info.spec.id, &command, &attach::on([null; 3]))?;
+        Ok(attach::wait(&mut *process)?.exit_code())
+    };
+    match run() {
+        Ok(0) => Ok(()),
+        Ok(code) => Err(format!("{} exits with {code}", argv.join(" "))),
+        Err(error) => Err(error.to_string()),
     }
 }
 
-/// The gateway takes every connection to a published port, and drops those that nobody takes inside: who answers, or is
-/// still there a moment later, is somebody.
-fn answers(port: u16) -> bool {
-    const A_MOMENT: Duration = Duration::from_millis(200);
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let Ok(mut stream) = TcpStream::connect_timeout(&address, A_MOMENT) else { return false };
-    if stream.set_read_timeout(Some(A_MOMENT)).is_err() {
-        return false;
+/// A connection to a port inside: by the driver where it can, else by a published port.
+fn answers(driver: &dyn Driver, info: &Info, port: u16, timeout: Duration) -> Result<TcpStream, String> {
+    if let Some(dialing) = driver.dialing() {
+        return dialing.dial(&info.spec.id, port).map_err(|error| error.to_string());
     }
-    match stream.read(&mut [0]) {
-        Ok(read) => read > 0,
-        Err(error) => matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut),
+    let published = info.spec.publish.iter().find(|publish| publish.inside.get() == port);
+    let published =
+        published.ok_or_else(|| format!("port {port} is not published, and cannot be reached otherwise"))?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, published.outside.get()));
+    let connection = TcpStream::connect_timeout(&address, timeout).map_err(|error| error.to_string())?;
+    stays(&connection).map_err(|error| error.to_string())?;
+    Ok(connection)
+}
+
+/// Whoever relays a published port accepts first and hangs up when nobody listens inside.
+fn stays(connection: &TcpStream) -> std::io::Result<()> {
+    const A_MOMENT: Duration = Duration::from_millis(100);
+    connection.set_read_timeout(Some(A_MOMENT))?;
+    match connection.peek(&mut [0]) {
+        Ok(0) => Err(ErrorKind::ConnectionReset.into()),
+        Ok(_) => Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Of an answer that only its first line counts of.
+const MOST: u64 = 1 << 20;
+
+fn status(mut connection: TcpStream, path: &str, timeout: Duration) -> Result<(), String> {
+    let ask = |connection: &mut TcpStream| -> std::io::Result<String> {
+        connection.set_read_timeout(Some(timeout))?;
+        connection.set_write_timeout(Some(timeout))?;
+        let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        connection.write_all(request.as_bytes())?;
+        let mut line = [0; 12];
+        connection.read_exact(&mut line)?;
+        // A server whose answer nobody takes would complain.
+        let _ = std::io::copy(&mut connection.take(MOST), &mut std::io::sink());
+        Ok(String::from_utf8_lossy(&line).into_owned())
+    };
+    // `HTTP/1.1 200`: RFC 9112, section 4.
+    let line = ask(&mut connection).map_err(|error| error.to_string())?;
+    match line.rsplit_once(' ').and_then(|(_, code)| code.parse::<u16>().ok()) {
+        Some(200..400) if line.starts_with("HTTP/1.") => Ok(()),
+        _ => Err(format!("{path} answers {line:?}")),
     }
 }

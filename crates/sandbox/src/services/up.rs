@@ -1,251 +1,276 @@
-//! Bringing a group up and down.
+//! `redoma up`: from a plan to services that work.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::os::fd::AsFd;
-use std::time::SystemTime;
+use std::time::{Duration, Instant};
 
-use super::file::{Group, Service};
-use super::health::{self, Waited};
-use crate::attach;
-use crate::driver::{Command, Driver, DriverError, Info, Label, Name, Owner, SandboxId, Spec, State};
+use redoma_policy::Publish;
 
-/// The log of a service's own command.
-const LOG: &str = "service";
+use super::down;
+use super::error::ServicesError;
+use super::health::works;
+use super::logs::last_lines;
+use super::model::{Condition, Health, Probe};
+use super::plan::{Plan, Planned};
+use super::started::Started;
+use crate::driver::{Driver, Info, Label, Name, Restart, Spec};
 
-/// A service that is up or was.
-#[derive(Clone, Debug, serde::Serialize)]
-pub struct Member {
-    /// What the group calls it.
-    pub service: String,
-    /// Its sandbox.
-    pub sandbox: Info,
+/// Brings a group about. Doing it twice is doing it once: what is there as it should be is left alone. Whatever ends it
+/// halfway, what was made carries the group's label, and `down` removes it.
+pub struct Up<'u> {
+    /// Where.
+    pub driver: &'u dyn Driver,
+    /// What.
+    pub plan: &'u Plan,
+    /// Whether sandboxes that are not as planned are made anew; else they are an error.
+    pub recreate: bool,
+    /// Told how far it is.
+    pub tell: &'u mut dyn FnMut(Step<'_>),
 }
 
-/// What is told while a group comes up.
-#[derive(Clone, Copy, Debug)]
-pub enum Progress<'a> {
-    /// It is there already, as the file says.
-    Kept(&'a str),
-    /// Its sandbox was made.
-    Made(&'a str),
-    /// It does its work.
-    Healthy(&'a str),
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step<'s> {
+    /// The sandbox of a service was made.
+    Created(&'s Name),
+    /// What it is was started.
+    Started(&'s Name),
+    /// It runs already.
+    Runs(&'s Name),
+    /// Nothing is to be started in it.
+    Idle(&'s Name),
+    /// It is waited for.
+    Waiting(&'s Name),
+    /// It works.
+    Works(&'s Name),
+    /// It ended well.
+    Ended(&'s Name),
+    /// It is there, and answers on none of its ports yet; nothing said that it has to.
+    Silent(&'s Name),
+    /// It is there, and the file says nothing of it.
+    Surplus(&'s str),
 }
 
-/// What a group needs to come up.
-pub struct Ups<'a> {
-    /// What makes its sandboxes.
-    pub driver: &'a dyn Driver,
-    /// Adds to a service what its template says.
-    pub template: &'a dyn Fn(&Service) -> Result<Service, DriverError>,
-    /// Has an image here, fetched if it has to be.
-    pub need: &'a dyn Fn(&crate::driver::ImageName) -> Result<(), DriverError>,
-    /// Is told what happens.
-    pub tell: &'a dyn Fn(Progress<'_>),
-}
+/// Between two tries, at most.
+const GLANCE: Duration = Duration::from_millis(250);
+/// For a service that says nothing of its health.
+const COURTESY: u32 = 20;
+/// How much of a failed service's log is told.
+const LAST_LINES: usize = 10;
 
-/// Brings every service up, each when those before it do their work. What is up already, as the file says, stays.
-///
-/// # Errors
-/// [`DriverError`] with the service that does not come up, and the end of its log; what came up before stays up.
-pub fn up(group: &Group, ups: &Ups<'_>) -> Result<Vec<Member>, DriverError> {
-    let there = members(group, ups.driver)?;
-    let mut up = Vec::new();
-    for service in &group.services {
-        let service = &(ups.template)(service)?;
-        let known = there.iter().find(|member| member.service == service.name);
-        let info = match known {
-            Some(member) => kept(group, service, &member.sandbox)?,
-            None => {
-                if let Some(image) = &service.image {
-                    (ups.need)(image)?;
+impl Up<'_> {
+    /// Does it, and returns what runs then.
+    ///
+    /// # Errors
+    /// [`ServicesError`]; of a service that does not work, with the end of its log.
+    pub fn run(mut self) -> Result<Vec<Info>, ServicesError> {
+        let there = self.there()?;
+        self.check(&there)?;
+        let infos = self.create(there)?;
+        let mut started: BTreeMap<&Name, Started<'_>> = BTreeMap::new();
+        for (planned, info) in self.plan.services.iter().zip(infos) {
+            for (before, condition) in &planned.service.after {
+                if let Some(before) = started.get_mut(before) {
+                    self.wait(before, *condition)?;
                 }
-                let info = ups.driver.create(&spec(group, service)?)?;
-                (ups.tell)(Progress::Made(&service.name));
-                info
             }
-        };
-        if runs(ups.driver, &info)? {
-            (ups.tell)(Progress::Kept(&service.name));
-        } else {
-            start(ups.driver, service, &info)?;
+            started.insert(&planned.name, self.start(planned, info)?);
         }
-        wait(ups.driver, service, &info)?;
-        (ups.tell)(Progress::Healthy(&service.name));
-        let sandbox = ups.driver.info(&info.spec.id)?;
-        up.push(Member { service: service.name.clone(), sandbox });
-    }
-    Ok(up)
-}
-
-/// The members of a group that there are, oldest first.
-///
-/// # Errors
-/// [`DriverError`].
-pub fn members(group: &Group, driver: &dyn Driver) -> Result<Vec<Member>, DriverError> {
-    let place = place(group);
-    let of_group = |info: &Info| {
-        let labels = &info.spec.labels;
-        labels.get(&Label::Group).map(String::as_str) == Some(group.name.as_str())
-            && labels.get(&Label::Repository) == Some(&place)
-    };
-    let all = driver.list()?.into_iter().filter(of_group);
-    Ok(all
-        .filter_map(|sandbox| {
-            let service = sandbox.spec.labels.get(&Label::Service)?.clone();
-            Some(Member { service, sandbox })
-        })
-        .collect())
-}
-
-/// Ends a group, the last that came up first; who was ended.
-///
-/// # Errors
-/// The first [`DriverError`], when all were tried.
-pub fn down(group: &Group, driver: &dyn Driver) -> Result<Vec<String>, DriverError> {
-    let order = |member: &Member| group.services.iter().position(|service| service.name == member.service);
-    let mut all = members(group, driver)?;
-    // What the file does not know any more depends on nothing that it does.
-    all.sort_by_key(|member| std::cmp::Reverse(order(member).unwrap_or(usize::MAX)));
-    let mut first = Ok(());
-    let mut ended = Vec::new();
-    for member in all {
-        match driver.destroy(&member.sandbox.spec.id) {
-            Ok(()) => ended.push(member.service),
-            Err(error) => first = first.and(Err(error)),
+        for started in started.values_mut() {
+            self.settle(started)?;
         }
+        let ids = self.plan.services.iter().filter_map(|one| Some(started.get(&one.name)?.info.spec.id));
+        ids.map(|id| Ok(self.driver.info(&id)?)).collect()
     }
-    first.map(|()| ended)
-}
 
-/// Two groups of one name in two folders are two groups.
-fn place(group: &Group) -> String {
-    group.file.parent().map(|folder| folder.display().to_string()).unwrap_or_default()
-}
-
-fn sandbox_name(group: &Group, service: &str) -> Result<Name, DriverError> {
-    let invalid = |why: String| DriverError::Invalid {
-        what: format!("the name of service {service}"),
-        why,
-        hint: "choose a shorter one".into(),
-    };
-    format!("{}-{service}", group.name)
-        .parse()
-        .map_err(|error: crate::driver::InvalidName| invalid(error.to_string()))
-}
-
-fn spec(group: &Group, service: &Service) -> Result<Spec, DriverError> {
-    let mut peers = BTreeMap::new();
-    for other in group.services.iter().filter(|other| other.name != service.name) {
-        let called =
-            other.name.parse().map_err(|error: crate::driver::InvalidName| DriverError::Invalid {
-                what: format!("the name of service {}", other.name),
-                why: error.to_string(),
-                hint: "choose another one".into(),
-            })?;
-        peers.insert(called, sandbox_name(group, &other.name)?);
+    /// The sandboxes of the group that are there, by service.
+    fn there(&mut self) -> Result<BTreeMap<String, Info>, ServicesError> {
+        let (group, file) = (Some(self.plan.group.clone()), Some(self.plan.file.clone()));
+        let all = down::services_of(self.driver, &down::Which { group, file })?;
+        let label = |info: &Info| info.spec.labels.get(&Label::Service).cloned().unwrap_or_default();
+        let there: BTreeMap<String, Info> = all.into_iter().map(|info| (label(&info), info)).collect();
+        for name in there.keys() {
+            if !self.plan.services.iter().any(|planned| planned.name.as_str() == name) {
+                (self.tell)(Step::Surplus(name));
+            }
+        }
+        Ok(there)
     }
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let image = service.image.clone().ok_or_else(|| DriverError::Invalid {
-        what: format!("service {}", service.name),
-        why: "its template says no image".into(),
-        hint: "redoma templates".into(),
-    })?;
-    Ok(Spec {
-        id: SandboxId::random().map_err(|error| DriverError::Start(error.into()))?,
-        name: sandbox_name(group, &service.name)?,
-        owner: Owner::default(),
-        image,
-        template: service.template.as_ref().and_then(|name| name.parse().ok()),
-        rules: service.rules.clone(),
-        publish: service.ports.clone(),
-        mounts: service.mounts.clone(),
-        env: service.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-        workdir: service.workdir.clone(),
-        user: service.user,
-        amounts: service.amounts.clone(),
-        labels: BTreeMap::from([
-            (Label::Group, group.name.to_string()),
-            (Label::Service, service.name.clone()),
-            (Label::Repository, place(group)),
-        ]),
-        peers,
-        created: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-    })
-}
 
-/// A sandbox that is there has to be what the file says now.
-fn kept(group: &Group, service: &Service, info: &Info) -> Result<Info, DriverError> {
-    let wanted = spec(group, service)?;
-    let same =
-        Spec { id: info.spec.id, created: info.spec.created, owner: info.spec.owner.clone(), ..wanted };
-    if same == info.spec {
-        return Ok(info.clone());
+    /// Refuses before anything is done.
+    fn check(&self, there: &BTreeMap<String, Info>) -> Result<(), ServicesError> {
+        let foreign = self.driver.list()?;
+        for planned in &self.plan.services {
+            let Some(info) = there.get(planned.name.as_str()) else {
+                if foreign.iter().any(|info| info.spec.name == planned.spec.name) {
+                    let (name, group) = (planned.spec.name.clone(), self.plan.group.clone());
+                    return Err(ServicesError::Foreign { name, group });
+                }
+                continue;
+            };
+            let what = differences(&info.spec, &planned.spec);
+            if !what.is_empty() && !self.recreate {
+                return Err(ServicesError::Differs { service: planned.name.clone(), what });
+            }
+        }
+        Ok(())
     }
-    Err(DriverError::Invalid {
-        what: format!("service {}", service.name),
-        why: "it is up, but not as the file says now".into(),
-        hint: "redoma down && redoma up".into(),
-    })
-}
 
-/// Whether its own command runs; that its sandbox lives does not say so.
-fn runs(driver: &dyn Driver, info: &Info) -> Result<bool, DriverError> {
-    if driver.info(&info.spec.id)?.state == State::Stopped {
-        return Ok(false);
+    /// All sandboxes before anything is started in one: each is known by name to those that want it.
+    fn create(&mut self, mut there: BTreeMap<String, Info>) -> Result<Vec<Info>, ServicesError> {
+        let mut infos = Vec::new();
+        for planned in &self.plan.services {
+            let known = there.remove(planned.name.as_str());
+            let info = match known {
+                Some(info) if differences(&info.spec, &planned.spec).is_empty() => info,
+                known => {
+                    if let Some(old) = known {
+                        self.driver.destroy(&old.spec.id)?;
+                    }
+                    let info = self.driver.create(&planned.spec)?;
+                    (self.tell)(Step::Created(&planned.name));
+                    info
+                }
+            };
+            infos.push(info);
+        }
+        Ok(infos)
     }
-    Ok(health::last(driver, &info.spec.id)?.is_some_and(|last| last.exit.is_none()))
-}
 
-fn start(driver: &dyn Driver, service: &Service, info: &Info) -> Result<(), DriverError> {
-    let entrypoint = service.entrypoint.as_ref().unwrap_or(&info.entrypoint);
-    // An entrypoint of one's own makes the image's arguments meaningless, as everywhere.
-    let image_cmd = if service.entrypoint.is_some() { &Vec::new() } else { &info.cmd };
-    let cmd = service.command.as_ref().unwrap_or(image_cmd);
-    let argv: Vec<OsString> = entrypoint.iter().chain(cmd).map(Into::into).collect();
-    if argv.is_empty() {
-        return Err(DriverError::Invalid {
-            what: format!("service {}", service.name),
-            why: "neither it nor its image says what to start".into(),
-            hint: "command = [\"sleep\", \"infinity\"]".into(),
+    fn start<'p>(&mut self, planned: &'p Planned, info: Info) -> Result<Started<'p>, ServicesError> {
+        let id = info.spec.id;
+        let started = Started::start(self.driver, planned, info).map_err(|error| ServicesError::Failed {
+            service: planned.name.clone(),
+            sandbox: planned.spec.name.clone(),
+            why: format!("could not be started: {error}"),
+            log: last_lines(self.driver, &id, LAST_LINES),
+        })?;
+        (self.tell)(match (started.has_command, started.was_running) {
+            (false, _) => Step::Idle(&planned.name),
+            (true, true) => Step::Runs(&planned.name),
+            (true, false) => Step::Started(&planned.name),
         });
+        Ok(started)
     }
-    let command = Command {
-        argv,
-        detached: true,
-        restart: service.restart,
-        log: LOG.parse().ok(),
-        ..Command::default()
-    };
-    let null = attach::nowhere()?;
-    driver.exec(&info.spec.id, &command, &attach::on([null.as_fd(); 3])).map(drop)
+
+    /// Waits for what somebody wants of a service.
+    fn wait(&mut self, started: &mut Started<'_>, condition: Condition) -> Result<(), ServicesError> {
+        match (condition, started.planned.service.health.clone()) {
+            (Condition::Completed, _) => self.completed(started),
+            (Condition::Healthy, Some(health)) => self.healthy(started, &health),
+            (Condition::Healthy, None) => self.settle(started),
+            (Condition::Started, _) => Ok(()),
+        }
+    }
+
+    /// Waits as the service itself says, or else a little for its first port.
+    fn settle(&mut self, started: &mut Started<'_>) -> Result<(), ServicesError> {
+        if let Some(health) = started.planned.service.health.clone() {
+            return self.healthy(started, &health);
+        }
+        if !started.has_command || started.was_running {
+            return Ok(());
+        }
+        let Some(port) = started.planned.service.ports.first().map(|port: &Publish| port.inside.get()) else {
+            started.pause(GLANCE);
+            return self.still(started).map(drop);
+        };
+        let health = Health { retries: COURTESY, ..Health::new(Probe::Port(port)) };
+        let name = &started.planned.name;
+        if self.tried(started, &health)?.is_some() {
+            (self.tell)(Step::Silent(name));
+        }
+        Ok(())
+    }
+
+    fn healthy(&mut self, started: &mut Started<'_>, health: &Health) -> Result<(), ServicesError> {
+        match self.tried(started, health)? {
+            None => Ok(()),
+            Some(why) => {
+                let span = health.patience().as_secs();
+                Err(self.failed(started, format!("does not work after {span} s: {why}")))
+            }
+        }
+    }
+
+    /// Tries until it works or patience ends: why it did not, then.
+    fn tried(&mut self, started: &mut Started<'_>, health: &Health) -> Result<Option<String>, ServicesError> {
+        let deadline = Instant::now() + health.patience();
+        let name = &started.planned.name;
+        let mut waiting = false;
+        loop {
+            if !self.still(started)? {
+                return Ok(None);
+            }
+            match works(self.driver, &started.info, health) {
+                Ok(()) => {
+                    (self.tell)(Step::Works(name));
+                    return Ok(None);
+                }
+                Err(why) if Instant::now() >= deadline => return Ok(Some(why)),
+                Err(_) if !waiting => (self.tell)(Step::Waiting(name)),
+                Err(_) => {}
+            }
+            waiting = true;
+            started.pause(health.interval.min(GLANCE));
+        }
+    }
+
+    /// Whether it goes on. One that ended badly and is not started again has failed.
+    fn still(&mut self, started: &Started<'_>) -> Result<bool, ServicesError> {
+        match (started.ended, started.planned.service.restart) {
+            (None, _) | (_, Restart::Always) => Ok(true),
+            (Some(0), _) if started.planned.service.health.is_none() => {
+                (self.tell)(Step::Ended(&started.planned.name));
+                Ok(false)
+            }
+            (Some(code), Restart::OnFailure) if code != 0 => Ok(true),
+            (Some(code), _) => Err(self.failed(started, format!("ended with {code}"))),
+        }
+    }
+
+    fn completed(&mut self, started: &mut Started<'_>) -> Result<(), ServicesError> {
+        (self.tell)(Step::Waiting(&started.planned.name));
+        loop {
+            match started.exit(self.driver) {
+                Some(0) => return Ok(()),
+                Some(code) => return Err(self.failed(started, format!("ended with {code}"))),
+                None if !started.has_command => return Ok(()),
+                None => started.pause(GLANCE),
+            }
+        }
+    }
+
+    fn failed(&self, started: &Started<'_>, why: String) -> ServicesError {
+        let spec = &started.info.spec;
+        ServicesError::Failed {
+            service: started.planned.name.clone(),
+            sandbox: spec.name.clone(),
+            why,
+            log: last_lines(self.driver, &spec.id, LAST_LINES),
+        }
+    }
 }
 
-fn wait(driver: &dyn Driver, service: &Service, info: &Info) -> Result<(), DriverError> {
-    let id = &info.spec.id;
-    let why = match health::wait(driver, id, service)? {
-        Waited::Healthy => return Ok(()),
-        Waited::Ended(Some(code)) => format!("its command ended with code {code}"),
-        Waited::Ended(None) => "its sandbox ended".to_owned(),
-        Waited::TooLate => format!("it did not answer within {} s", service.health.timeout.as_secs()),
-    };
-    let said = last_lines(driver, id);
-    let why = if said.is_empty() { why } else { format!("{why}; it said last:\n{said}") };
-    Err(DriverError::Told {
-        message: format!("service {} did not come up: {why}", service.name),
-        hint: format!("redoma sandbox logs {}", info.spec.name),
-        code: 1,
-    })
+/// In what a sandbox is not what it should be.
+fn differences(is: &Spec, should: &Spec) -> Vec<String> {
+    let told = [
+        ("image", is.image != should.image),
+        ("network", is.rules != should.rules),
+        ("ports", is.publish != should.publish),
+        ("mounts", is.mounts != should.mounts),
+        ("env", is.env != should.env),
+        ("workdir", is.workdir != should.workdir),
+        ("user", is.user != should.user),
+        ("limits", is.amounts != should.amounts),
+        ("other services", is.peers != should.peers),
+    ];
+    let mut what: Vec<String> =
+        told.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| what.to_owned()).collect();
+    if what.is_empty() && is.labels.get(&Label::Definition) != should.labels.get(&Label::Definition) {
+        what.push("command, health or restart".to_owned());
+    }
+    what
 }
 
-fn last_lines(driver: &dyn Driver, id: &SandboxId) -> String {
-    const LINES: usize = 5;
-    const BYTES: u64 = 64 << 10;
-    let Some(Ok(log)) = driver.logging().map(|logging| logging.logs(id, false)) else { return String::new() };
-    let mut text = Vec::new();
-    let _ = std::io::Read::read_to_end(&mut std::io::Read::take(log, BYTES), &mut text);
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(LINES)..].join("\n")
-}
+#[cfg(test)]
+mod tests;

@@ -166,7 +166,7 @@ fn amounts(typed: &AmountArgs) -> anyhow::Result<Amounts> {
     })
 }
 
-pub(super) fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

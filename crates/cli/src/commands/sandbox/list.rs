@@ -116,7 +116,7 @@ pub(super) fn history(manager: &Manager, args: &OneArgs, printer: &Printer) -> a
     Ok(Exit::OK)
 }
 
-fn style(state: State) -> clap::builder::styling::Style {
+pub(crate) fn style(state: State) -> clap::builder::styling::Style {
     match state {
         State::Running => GOOD,
         State::Paused | State::Broken => WARN,
@@ -129,7 +129,7 @@ fn millis(micros: u64) -> String {
 }
 
 /// A time in its largest unit.
-pub(super) fn span(seconds: i64) -> String {
+pub(crate) fn span(seconds: i64) -> String {
     match seconds.max(0) {
         seconds @ 0..60 => format!("{seconds}s"),
         seconds @ 60..3600 => format!("{}m", seconds / 60),

@@ -125,7 +125,8 @@ pub(super) struct Played {
     events: UnixStream,
     end: Arc<Mutex<Option<Happening>>>,
     terminal: Option<OwnedFd>,
-    owner: Option<(Mock, SandboxId)>,
+    /// Where its end is written down: the sandbox, and the place in its history.
+    owner: Option<(Mock, SandboxId, usize)>,
 }
 
 impl Begun<'_> {
@@ -213,17 +214,16 @@ impl Begun<'_> {
 
 impl Played {
     /// Where the end is to be written down.
-    pub(super) fn of(&mut self, mock: Mock, id: SandboxId) {
-        self.owner = Some((mock, id));
+    pub(super) fn of(&mut self, mock: Mock, id: SandboxId, past: usize) {
+        self.owner = Some((mock, id, past));
     }
 
     fn note(&self, exit: i32) {
-        let Some((mock, id)) = &self.owner else { return };
+        let Some((mock, id, past)) = &self.owner else { return };
         let mut world = mock.world();
         let Some(sandbox) = world.sandboxes.get_mut(id) else { return };
         sandbox.info.used = now();
-        let open = sandbox.past.iter_mut().find(|past| past.exit.is_none());
-        if let Some(past) = open {
+        if let Some(past) = sandbox.past.get_mut(*past) {
             (past.exit, past.ran_us) = (Some(exit), Some(0));
         }
     }
