@@ -51,7 +51,13 @@ impl Wanted<'_> {
             env: Some(spec.env.iter().map(|(name, value)| format!("{name}={value}")).collect()),
             user: Some(user(spec)),
             working_dir: spec.workdir.as_ref().map(|folder| folder.display().to_string()),
-            labels: Some(driver.0.realm.with_tool(Kind::Sandbox, spec, &image.digest, &tool.argv(&[]))),
+            labels: Some(driver.0.realm.with_tool(
+                Kind::Sandbox,
+                spec,
+                &image.digest,
+                &tool.argv(&[]),
+                &image.starts,
+            )),
             host_config: Some(self.host_config()?),
             ..ContainerCreateBody::default()
         })

@@ -11,8 +11,8 @@ use bollard::query_parameters::{
     ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, StartContainerOptions,
 };
 use redoma_sandbox::driver::{
-    Checkpoints, Command, Driver, DriverError, DriverName, Files, Info, Pausing, Process, SandboxId,
-    Snapshots, Spec, State, Statistics, Streams,
+    Checkpoints, Command, Driver, DriverError, DriverName, Files, Info, Logging, Pausing, Process, Restart,
+    SandboxId, Snapshots, Spec, State, Statistics, Streams,
 };
 use redoma_sandbox::gatehouse;
 use redoma_sandbox::homes::Homes;
@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 
 use crate::container::{self, Wanted};
 use crate::engine::{Connection, Engine};
-use crate::error::{engine, status};
+use crate::error::{engine, status, unsupported};
 use crate::files::ContainerFiles;
 use crate::images::Image;
 use crate::labels::{self, Kind, Realm};
@@ -198,6 +198,12 @@ impl Driver for OciDriver {
     ) -> Result<Box<dyn Process>, DriverError> {
         let found = self.find(id)?;
         let spec = found.spec()?;
+        if command.restart != Restart::No {
+            return Err(unsupported(
+                "start a command again when it ends",
+                "leave `restart` out, or use `--driver native`",
+            ));
+        }
         let network = Network::of(self, &spec)?;
         self.wake(&found, network.as_ref())?;
         let process = Remote::start(self, &found, &spec, network.as_ref(), command, streams)?;
@@ -261,6 +267,10 @@ impl Driver for OciDriver {
     fn statistics(&self) -> Option<&dyn Statistics> {
         Some(self)
     }
+
+    fn logging(&self) -> Option<&dyn Logging> {
+        Some(self)
+    }
 }
 
 impl Pausing for OciDriver {
@@ -298,6 +308,10 @@ impl Found {
         labels::spec(self.0.labels.as_ref().unwrap_or(&Default::default()))
     }
 
+    pub(crate) fn starts(&self) -> labels::Starts {
+        self.0.labels.as_ref().and_then(labels::starts).unwrap_or_default()
+    }
+
     pub(crate) fn digest(&self) -> Option<String> {
         labels::digest(self.0.labels.as_ref()?)
     }
@@ -326,13 +340,13 @@ impl Found {
     }
 
     fn info(&self) -> Result<Info, DriverError> {
-        let spec = self.spec()?;
+        let (spec, (entrypoint, cmd)) = (self.spec()?, self.starts());
         Ok(Info {
             driver: DriverName::Oci,
             state: self.state(),
             digest: self.digest(),
-            entrypoint: Vec::new(),
-            cmd: Vec::new(),
+            entrypoint,
+            cmd,
             used: spec.created,
             notes: Vec::new(),
             spec,

@@ -104,7 +104,7 @@ impl ContainerFiles {
     }
 
     /// The archive of what is at `path`, the link itself where it is one.
-    fn fetch<T>(
+    pub(crate) fn fetch<T>(
         &self,
         path: &Path,
         take: impl FnOnce(&mut dyn Read) -> io::Result<T>,

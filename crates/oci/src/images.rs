@@ -7,6 +7,7 @@ use redoma_sandbox::driver::{DriverError, ImageName};
 
 use crate::driver::OciDriver;
 use crate::error::{engine, status, unsupported, words};
+use crate::labels::Starts;
 
 /// An image of the engine's, by what cannot come to mean another one.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct Image {
     pub(crate) id: String,
     /// The digest that registries know it by, else its id.
     pub(crate) digest: String,
+    /// What it starts by itself.
+    pub(crate) starts: Starts,
 }
 
 impl Image {
@@ -54,7 +57,9 @@ impl Image {
         let digests = found.repo_digests.unwrap_or_default();
         let digest =
             digests.first().and_then(|name| name.split_once('@')).map(|(_, digest)| digest.to_owned());
-        Self { digest: digest.unwrap_or_else(|| id.clone()), id }
+        let config = found.config.unwrap_or_default();
+        let starts = (config.entrypoint.unwrap_or_default(), config.cmd.unwrap_or_default());
+        Self { digest: digest.unwrap_or_else(|| id.clone()), id, starts }
     }
 }
 

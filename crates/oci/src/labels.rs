@@ -28,6 +28,10 @@ const SPEC: &str = "redoma.spec";
 const DIGEST: &str = "redoma.digest";
 const TAKEN: &str = "redoma.taken";
 const TOOL: &str = "redoma.tool";
+const STARTS: &str = "redoma.starts";
+
+/// What an image starts by itself: its entrypoint, and the arguments.
+pub(crate) type Starts = (Vec<String>, Vec<String>);
 
 impl Realm {
     /// Of whoever keeps `state`, on this machine. Two machines may use one engine.
@@ -71,13 +75,21 @@ impl Realm {
 
     /// The labels of a snapshot, as instructions that make an image of a container. Their values have neither blanks nor
     /// quotes, nor what an engine would take for a variable: the specification goes in hexadecimal.
-    pub(crate) fn changes(&self, name: &Name, of: &Spec, digest: &str, taken: i64) -> String {
+    pub(crate) fn changes(
+        &self,
+        name: &Name,
+        of: &Spec,
+        digest: &str,
+        taken: i64,
+        starts: &Starts,
+    ) -> String {
         let mut labels = self.labels(Kind::Snapshot, of, digest);
         let spec_text = serde_json::to_vec(of).unwrap_or_default();
-        labels.insert(SPEC.into(), spec_text.iter().map(|byte| format!("{byte:02x}")).collect());
+        labels.insert(SPEC.into(), to_hex(&spec_text));
         labels.insert(NAME.into(), name.to_string());
         labels.insert(TAKEN.into(), taken.to_string());
         let line = |(label, value): (&String, &String)| format!("LABEL {label}={value}");
+        labels.insert(STARTS.into(), to_hex(&serde_json::to_vec(starts).unwrap_or_default()));
         labels.iter().filter(|(_, value)| !value.is_empty()).map(line).collect::<Vec<_>>().join("\n")
     }
 
@@ -88,8 +100,10 @@ impl Realm {
         spec: &Spec,
         digest: &str,
         argv: &[String],
+        starts: &Starts,
     ) -> HashMap<String, String> {
         let mut labels = self.labels(kind, spec, digest);
+        labels.insert(STARTS.into(), serde_json::to_string(starts).unwrap_or_default());
         labels.insert(TOOL.into(), serde_json::to_string(argv).unwrap_or_default());
         labels
     }
@@ -118,13 +132,27 @@ impl Kind {
 
 /// The specification that labels hold.
 pub(crate) fn spec(labels: &HashMap<String, String>) -> Result<Spec, DriverError> {
-    let text = labels.get(SPEC).map_or("", String::as_str);
-    let bytes = if text.starts_with('{') { text.as_bytes().to_vec() } else { from_hex(text) };
+    let bytes = value(labels, SPEC);
     serde_json::from_slice(&bytes).map_err(|error| DriverError::Unreadable {
         what: "the label",
         path: SPEC.into(),
         why: error.to_string(),
     })
+}
+
+/// What the image of a container, or of a snapshot, starts by itself.
+pub(crate) fn starts(labels: &HashMap<String, String>) -> Option<Starts> {
+    serde_json::from_slice(&value(labels, STARTS)).ok()
+}
+
+/// JSON, which a snapshot's labels have in hexadecimal.
+fn value(labels: &HashMap<String, String>, name: &str) -> Vec<u8> {
+    let text = labels.get(name).map_or("", String::as_str);
+    if text.starts_with(['{', '[']) { text.as_bytes().to_vec() } else { from_hex(text) }
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What is no hexadecimal is no JSON either.

@@ -15,6 +15,7 @@ mod frames;
 mod images;
 mod inside;
 mod labels;
+mod logs;
 mod network;
 mod pack;
 mod process;

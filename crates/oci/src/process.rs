@@ -28,6 +28,7 @@ use crate::container::user;
 use crate::driver::{Found, OciDriver};
 use crate::error::engine;
 use crate::frames::{Arriving, CHUNK, Start, ToDriver, ToInside, WINDOW, encode};
+use crate::logs::FOLDER;
 use crate::network::Network;
 
 /// A command in a container.
@@ -60,8 +61,6 @@ type Input = Pin<Box<dyn AsyncWrite + Send>>;
 
 /// How long an end may take inside before the container is ended as a whole.
 const GRACE: Duration = Duration::from_secs(5);
-/// Where logs of detached commands are inside.
-const LOGS: &str = "/var/log/redoma";
 
 impl Remote {
     pub(crate) fn start(
@@ -163,7 +162,7 @@ fn start_of(command: &Command, streams: &Streams<'_>, network: Option<&Network<'
         timeout_ms: command.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         detached: command.detached,
         network: network.is_some(),
-        log: command.log.as_ref().map(|name| PathBuf::from(LOGS).join(name.as_str())),
+        log: command.log.as_ref().map(|name| PathBuf::from(FOLDER).join(name.as_str())),
     }
 }
 

@@ -23,7 +23,8 @@ impl Snapshots for OciDriver {
             return Err(DriverError::NameTaken(name.clone()));
         }
         let (of, taken) = (found.spec()?, now());
-        let labels = self.0.realm.changes(name, &of, &found.digest().unwrap_or_default(), taken);
+        let labels =
+            self.0.realm.changes(name, &of, &found.digest().unwrap_or_default(), taken, &found.starts());
         // What is paused stays so.
         let pause = found.state() == State::Running;
         let (repository, tag) = self.image_name(name);
@@ -51,7 +52,8 @@ impl Snapshots for OciDriver {
     fn fork(&self, snapshot: &Name, spec: &Spec) -> Result<Info, DriverError> {
         let frozen = self.frozen(snapshot)?.ok_or_else(|| DriverError::NoSnapshot(snapshot.to_string()))?;
         let digest = labels::digest(&frozen.labels).unwrap_or_else(|| frozen.id.clone());
-        self.make(spec, &Image { id: frozen.id, digest })
+        let starts = labels::starts(&frozen.labels).unwrap_or_default();
+        self.make(spec, &Image { id: frozen.id, digest, starts })
     }
 
     fn snapshots(&self) -> Result<Vec<SnapshotInfo>, DriverError> {

@@ -81,3 +81,33 @@ fn only_what_is_ours_is_seen_and_touched() {
     bed.driver.destroy(&spec.id).unwrap();
     assert!(bed.client(&["ps"]).contains("others"), "somebody else's container is gone");
 }
+
+#[test]
+fn a_detached_command_leaves_a_log_and_an_image_says_what_it_starts() {
+    let Some(bed) = Bed::raise(Kind::Docker) else { return };
+    let changed =
+        ["import", "--change", "ENTRYPOINT [\"/bin/sh\",\"-c\"]", "--change", "CMD [\"echo served\"]"];
+    let archive = bed.folder.path().join("served.tar");
+    let root = bed.folder.path().join("root");
+    let mut pack = std::process::Command::new("tar");
+    assert!(pack.arg("-C").arg(root).arg("-cf").arg(&archive).arg(".").status().unwrap().success());
+    bed.client(&[changed.as_slice(), &[archive.to_str().unwrap(), "localhost/served:1"]].concat());
+    let mut spec = any_spec(&bed);
+    spec.image = "localhost/served:1".parse().unwrap();
+    let info = bed.driver.create(&spec).unwrap();
+    assert_eq!(
+        (info.entrypoint.join(" "), info.cmd.join(" ")),
+        ("/bin/sh -c".to_owned(), "echo served".to_owned())
+    );
+    let logs =
+        || std::io::read_to_string(bed.driver.logging().unwrap().logs(&spec.id, false).unwrap()).unwrap();
+    assert_eq!(logs(), "");
+    let argv = info.entrypoint.iter().chain(&info.cmd).map(Into::into).collect();
+    let command = Command { argv, detached: true, log: Some("web".parse().unwrap()), ..Command::default() };
+    bed.driver.exec(&spec.id, &command, &Streams { terminal: None, given: Vec::new() }).unwrap();
+    let began = std::time::Instant::now();
+    while logs() != "served\n" {
+        assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", logs());
+    }
+    bed.driver.destroy(&spec.id).unwrap();
+}
