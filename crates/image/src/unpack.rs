@@ -28,7 +28,6 @@ use attributes::{Attributes, Folders, unpack_error};
 use name::{Meaning, Name, lossy};
 use notes::Notes;
 use root::{Found, Root, os};
-pub(crate) use root::{names, remove};
 
 /// Whose the files are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

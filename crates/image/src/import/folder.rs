@@ -12,12 +12,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use redoma_layers::beneath;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use tar::{Builder, EntryType, Header};
 
 use crate::digest::Hasher;
-use crate::unpack::names;
 use crate::{Digest, Error};
 
 /// Packs `folder` into the file `archive`; the digest of what was written.
@@ -74,10 +74,16 @@ impl Packer<'_> {
         if *self.device.get_or_insert(stat.st_dev) != stat.st_dev {
             return Ok(());
         }
-        let mut names = names(fd).map_err(self.read(path))?;
+        let mut names = Vec::new();
+        let mut name = |entry: beneath::Entry| {
+            names.push(entry.name.to_vec());
+            Ok(())
+        };
+        beneath::list(fd, &mut beneath::dirent_buffer(), &mut name).map_err(self.read(path))?;
         names.sort();
         for name in names {
-            self.entry(fd, &name, &path.join(&name))?;
+            let name = OsStr::from_bytes(&name);
+            self.entry(fd, name, &path.join(name))?;
         }
         Ok(())
     }

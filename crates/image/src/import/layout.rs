@@ -8,7 +8,8 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, Mode, OFlags, ResolveFlags};
+use redoma_layers::beneath::in_root;
+use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 use serde::Deserialize;
 
@@ -184,9 +185,8 @@ impl<'a> Layout<'a> {
 
     fn file(&self, name: &str) -> Result<File, Error> {
         let failed = |errno: Errno| Error::Open { path: self.path.join(name), source: errno.into() };
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let file = File::from(fs::openat2(&self.fd, name, flags, Mode::empty(), resolve).map_err(failed)?);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = File::from(in_root(&self.fd, name, flags).map_err(failed)?);
         // A FIFO would be waited for without end.
         match file.metadata() {
             Ok(metadata) if metadata.is_file() => Ok(file),

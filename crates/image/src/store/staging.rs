@@ -129,5 +129,5 @@ pub(crate) fn remove_folder(path: &Path) -> Result<(), Error> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
     let parent = rustix::fs::open(parent, flags, rustix::fs::Mode::empty()).map_err(failed)?;
-    crate::unpack::remove(&parent, name).map_err(failed)
+    redoma_layers::remove::remove(&parent, name).map_err(failed)
 }

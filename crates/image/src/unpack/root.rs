@@ -1,21 +1,17 @@
-//! The folder that a layer is unpacked in. Nothing is reached by a path string of the archive's, only by descriptors that
-//! the kernel has confined: openat2(2).
+//! The folder that a layer is unpacked in. Nothing is reached by a path string of the archive's, only by descriptors that the kernel
+//! has confined: no way leads out, neither by `..` nor by a symbolic link, also not one that points to a place inside, since
+//! what it points to was chosen by the archive.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
+use redoma_layers::beneath::beneath;
+use redoma_layers::remove::remove;
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-
-/// No way out: not by `..`, nor by a symbolic link (also not one that points to a place inside, since what it points to was
-/// chosen by the archive), nor into another file system.
-const CONFINED: ResolveFlags = ResolveFlags::BENEATH
-    .union(ResolveFlags::NO_SYMLINKS)
-    .union(ResolveFlags::NO_MAGICLINKS)
-    .union(ResolveFlags::NO_XDEV);
 
 /// What a folder may do while it is filled; its own rights come last.
 const FILLING: Mode = Mode::RWXU;
@@ -56,26 +52,14 @@ impl Root {
         {
             return Ok(Rc::clone(fd));
         }
-        let fd = Rc::new(self.open_confined(path, OFlags::PATH | OFlags::DIRECTORY)?);
+        let fd = Rc::new(beneath(&self.fd, path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?);
         self.last = Some((path.into(), Rc::clone(&fd)));
         Ok(fd)
     }
 
     /// The folder `path`, to read it and to set what it says of itself.
     pub(crate) fn open_folder(&self, path: &Path) -> Result<OwnedFd, Errno> {
-        self.open_confined(path, OFlags::RDONLY | OFlags::DIRECTORY)
-    }
-
-    fn open_confined(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        loop {
-            match fs::openat2(&self.fd, path, flags, Mode::empty(), CONFINED) {
-                // Somewhere a rename went on meanwhile, and the kernel can't tell whether it was here.
-                Err(Errno::AGAIN | Errno::INTR) => {}
-                other => return other,
-            }
-        }
+        beneath(&self.fd, path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
     }
 
     /// What `name` in `folder` is.
@@ -111,54 +95,6 @@ fn found(stat: &Stat) -> Found {
         FileType::CharacterDevice if stat.st_rdev == 0 => Found::Whiteout,
         _ => Found::Other,
     }
-}
-
-/// Removes `name` in `folder`, a file or a whole tree, without following any link.
-///
-/// The tree may be hostile, but has an end: it was made by [`super::unpack`] or belongs to a sandbox that is gone. Folders
-/// that their owner may not write to are made writable.
-pub(crate) fn remove(folder: impl AsFd, name: &OsStr) -> Result<(), Errno> {
-    match fs::unlinkat(&folder, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => return Ok(()),
-        Err(Errno::ISDIR | Errno::PERM) => {}
-        Err(errno) => return Err(errno),
-    }
-    let inside = open_writable(&folder, name)?;
-    for name in names(&inside)? {
-        remove(&inside, &name)?;
-    }
-    fs::unlinkat(&folder, name, AtFlags::REMOVEDIR)
-}
-
-/// Opens the folder `name` so that it can be emptied.
-fn open_writable(folder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = match fs::openat(&folder, name, flags, Mode::empty()) {
-        Err(Errno::ACCESS) => {
-            // Its owner may always change its mode. It is no link: opening it said ACCESS, not LOOP.
-            fs::chmodat(&folder, name, FILLING, AtFlags::empty())?;
-            fs::openat(&folder, name, flags, Mode::empty())?
-        }
-        other => other?,
-    };
-    if fs::fstat(&fd)?.st_mode & 0o300 != 0o300 {
-        // Whoever may remove it by other rights than the owner's finds out below.
-        let _ = fs::fchmod(&fd, FILLING);
-    }
-    Ok(fd)
-}
-
-/// The names in a folder, in no order.
-pub(crate) fn names(folder: impl AsFd) -> Result<Vec<OsString>, Errno> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if !matches!(name, b"." | b"..") {
-            names.push(OsString::from_vec(name.to_vec()));
-        }
-    }
-    Ok(names)
 }
 
 /// The whole of `name` as an [`OsStr`]; for callers with bytes.

@@ -2,6 +2,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
+use redoma_layers::remove::remove;
 use tar::EntryType;
 use tempfile::TempDir;
 
