@@ -9,6 +9,7 @@ mod measure;
 mod peers;
 mod report;
 mod rows;
+mod sandboxes;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::bed::Bed;
 use super::measure::{Contender, Finding, Mark, Row, alternate};
-use super::{Options, peers};
+use super::{Options, peers, sandboxes};
 use crate::setup::TOOLCHAIN;
 
 /// One row: where to measure, and by what to divide the rounds.
@@ -17,7 +17,7 @@ type Measure = fn(&Bed, usize) -> Result<Row>;
 
 /// Runs every row that was asked for.
 pub(crate) fn all(options: &Options, bed: &Bed) -> Result<Vec<Row>> {
-    let rows: [(&str, Measure); 8] = [
+    let rows: [(&str, Measure); 11] = [
         ("start", start),
         ("default-profile", default_profile),
         ("git-status", git_status),
@@ -26,6 +26,9 @@ pub(crate) fn all(options: &Options, bed: &Bed) -> Result<Vec<Row>> {
         ("forks", forks),
         ("deny-globs", deny_globs),
         ("record", record),
+        ("sandbox-exec", sandboxes::exec),
+        ("sandbox-life", sandboxes::life),
+        ("sandbox-freeze", sandboxes::freeze),
     ];
     let wanted = rows.iter().filter(|(name, _)| options.only.as_ref().is_none_or(|only| name.contains(only)));
     let divisor = if options.quick { 10 } else { 1 };
