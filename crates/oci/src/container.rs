@@ -1,7 +1,7 @@
 //! A sandbox's container: what is asked of the engine, all of it in one place.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bollard::Docker;
 use bollard::errors::Error;
@@ -12,6 +12,7 @@ use bollard::models::{
 use bollard::query_parameters::CreateContainerOptionsBuilder;
 use redoma_policy::ResolvedPolicy;
 use redoma_sandbox::driver::{DriverError, Mount as Wish, Spec, User};
+use redoma_sandbox::gatehouse;
 use rustix::process::Resource;
 
 use crate::driver::OciDriver;
@@ -70,6 +71,9 @@ impl Wanted<'_> {
         for wish in &spec.mounts {
             mounts.push(mount(driver, wish)?);
         }
+        if !spec.mounts.is_empty() {
+            mounts.extend(self.covers()?);
+        }
         let memory = policy.limits.memory.map(|memory| i64::try_from(memory.0).unwrap_or(i64::MAX));
         let security = vec!["no-new-privileges".to_owned(), format!("seccomp={}", self.profile()?)];
         Ok(HostConfig {
@@ -96,6 +100,29 @@ impl Wanted<'_> {
                 .then(|| HostConfigLogConfig { typ: Some("none".into()), config: None }),
             ..HostConfig::default()
         })
+    }
+
+    /// What the policy denies or protects in mounts: hidden behind something empty, or mounted again read-only.
+    fn covers(&self) -> Result<Vec<Mount>, DriverError> {
+        let homes = &self.driver.0.setup.homes;
+        let held = gatehouse::held(homes, self.policy)?;
+        let empty = homes.state().join("oci/empty");
+        let made = fs::create_dir_all(homes.state().join("oci")).and_then(|()| fs::write(&empty, []));
+        made.map_err(|source| DriverError::Store { what: "write", path: empty.clone(), source })?;
+        let mut covers = Vec::new();
+        for wish in &self.spec.mounts {
+            for (path, is_folder) in &held.denied {
+                let Some(target) = seen_as(wish, path)? else { continue };
+                covers.push(match is_folder {
+                    true => Mount { typ: Some(MountType::TMPFS), source: None, ..bind(&empty, &target) },
+                    false => bind(&empty, &target),
+                });
+            }
+            for path in held.protected.iter().filter(|_| wish.writable) {
+                covers.extend(seen_as(wish, path)?.map(|target| bind(path, &target)));
+            }
+        }
+        Ok(covers)
     }
 
     /// Docker takes the profile itself, Podman the name of a file that it reads.
@@ -145,6 +172,30 @@ pub(crate) fn refuse_what_engines_cannot(spec: &Spec, policy: &ResolvedPolicy) -
         return Err(unsupported("lead from one sandbox to another yet", native));
     }
     Ok(())
+}
+
+/// Where a path of this machine is seen by a mount, if it is below it.
+fn seen_as(wish: &Wish, path: &Path) -> Result<Option<PathBuf>, DriverError> {
+    match path.strip_prefix(&wish.from) {
+        Err(_) => Ok(None),
+        Ok(rest) if rest.as_os_str().is_empty() => Err(DriverError::Invalid {
+            what: format!("the mount {}:{}", wish.from.display(), wish.to.display()),
+            why: "the policy denies or protects it".into(),
+            hint: format!("redoma why read {}", wish.from.display()),
+        }),
+        Ok(rest) => Ok(Some(wish.to.join(rest))),
+    }
+}
+
+/// Something of this machine, to be read inside.
+pub(crate) fn bind(from: &Path, to: &Path) -> Mount {
+    Mount {
+        source: Some(from.display().to_string()),
+        target: Some(to.display().to_string()),
+        typ: Some(MountType::BIND),
+        read_only: Some(true),
+        ..Mount::default()
+    }
 }
 
 fn mount(driver: &OciDriver, wish: &Wish) -> Result<Mount, DriverError> {

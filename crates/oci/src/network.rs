@@ -10,14 +10,14 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::PathBuf;
 use std::process::{ChildStdout, Command, Stdio};
 
-use bollard::models::{ContainerCreateBody, HostConfig, Mount, MountType};
+use bollard::models::{ContainerCreateBody, HostConfig, Mount};
 use bollard::query_parameters::{StartContainerOptions, StopContainerOptionsBuilder};
 use redoma_policy::ResolvedPolicy;
 use redoma_sandbox::driver::{DriverError, DriverName, SandboxId, Spec, State};
 use redoma_sandbox::gatehouse::{self, Order, Said};
 use rustix::fs::FlockOperation;
 
-use crate::container;
+use crate::container::{self, bind};
 use crate::driver::OciDriver;
 use crate::error::{engine, status, unsupported};
 use crate::labels::Kind;
@@ -89,7 +89,7 @@ impl<'a> Network<'a> {
                 security_opt: Some(vec!["no-new-privileges".into()]),
                 readonly_rootfs: Some(true),
                 pids_limit: Some(16),
-                mounts: Some(vec![bind(&gate, GATE)]),
+                mounts: Some(vec![bind(&gate, GATE.as_ref())]),
                 ulimits: self.driver.0.is_podman.then(container::own_limits),
                 ..HostConfig::default()
             }),
@@ -103,7 +103,10 @@ impl<'a> Network<'a> {
     /// What the sandbox's container is shown of it.
     pub(crate) fn mounts(&self) -> Vec<Mount> {
         let inside = gatehouse::certificates(&self.folder());
-        vec![bind(&inside, "/run/redoma"), bind(&inside.join("resolv.conf"), "/etc/resolv.conf")]
+        vec![
+            bind(&inside, "/run/redoma".as_ref()),
+            bind(&inside.join("resolv.conf"), "/etc/resolv.conf".as_ref()),
+        ]
     }
 
     /// Raises the network, before the sandbox's container starts.
@@ -177,16 +180,6 @@ impl OciDriver {
             }
             _ => Ok(()),
         }
-    }
-}
-
-fn bind(from: &std::path::Path, to: &str) -> Mount {
-    Mount {
-        source: Some(from.display().to_string()),
-        target: Some(to.to_owned()),
-        typ: Some(MountType::BIND),
-        read_only: Some(true),
-        ..Mount::default()
     }
 }
 

@@ -29,6 +29,8 @@ use crate::gateway::{Prepared, Served, Serving};
 use crate::homes::Homes;
 use crate::record::RunRecord;
 use crate::run::NetworkSummary;
+use crate::view::{self, Findings};
+use crate::walk::{self, FileKind};
 
 /// What a keeper is for, on its standard input, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
@@ -67,6 +69,32 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// [`DriverError::Settings`] where that makes no sense.
 pub fn policy(homes: &Homes, spec: &Spec) -> Result<ResolvedPolicy, DriverError> {
     disposable::policy(homes, spec)
+}
+
+/// What the policy's rules about files mean on this machine now, for an engine that mounts folders of it.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// To be hidden: the path, and whether it is a folder. Sockets and FIFOs are among them, behind which something of this
+    /// machine may listen.
+    pub denied: Vec<(PathBuf, bool)>,
+    /// To be kept as they are.
+    pub protected: Vec<PathBuf>,
+}
+
+/// Looks through what the policy grants.
+///
+/// # Errors
+/// [`DriverError::Start`] where not all of it can be seen.
+pub fn held(homes: &Homes, policy: &ResolvedPolicy) -> Result<Held, DriverError> {
+    let found = view::search(policy, homes, walk::Limits::default());
+    let found = found.map_err(|error| DriverError::Start(error.into()))?;
+    let Findings { denied, protected, specials, .. } = Findings::collect(policy, &found);
+    let denied = denied.into_iter().map(|one| (one.kind == FileKind::Dir, one.path));
+    let specials = specials.into_iter().map(|path| (false, path));
+    Ok(Held {
+        denied: denied.chain(specials).map(|(folder, path)| (path, folder)).collect(),
+        protected: protected.into_iter().map(|one| one.path).collect(),
+    })
 }
 
 /// Where a keeper puts what is to be seen as `/run/redoma` inside, and `resolv.conf`, which is for `/etc`.

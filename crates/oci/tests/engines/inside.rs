@@ -111,3 +111,27 @@ fn a_detached_command_leaves_a_log_and_an_image_says_what_it_starts() {
     }
     bed.driver.destroy(&spec.id).unwrap();
 }
+
+#[test]
+fn the_policy_holds_in_what_is_mounted() {
+    let Some(bed) = Bed::raise(Kind::Docker) else { return };
+    let project = bed.folder.path().join("project");
+    for folder in ["project/.git/hooks", "project/src"] {
+        std::fs::create_dir_all(bed.folder.path().join(folder)).unwrap();
+    }
+    std::fs::write(project.join(".env"), "KEY=the-real-one").unwrap();
+    std::fs::write(project.join(".git/config"), "[core]\n").unwrap();
+    let mut spec = any_spec(&bed);
+    spec.mounts =
+        vec![Mount { from: project.clone(), to: "/project".into(), writable: true, overlay: false }];
+    bed.driver.create(&spec).unwrap();
+    let say = |script: &str| say(&bed.driver, &spec.id, script);
+    assert_eq!(say("echo made > /project/src/new; cat /project/src/new"), "made\n");
+    assert_eq!(std::fs::read_to_string(project.join("src/new")).unwrap(), "made\n");
+    assert_eq!(say("cat /project/.env"), "", "a denied file is seen");
+    assert!(say("echo x > /project/.env").contains("can't create"), "a denied file is written");
+    assert!(say("echo x >> /project/.git/config").contains("can't create"), "a protected file is written");
+    assert!(say("touch /project/.git/hooks/post-commit").contains("Read-only"), "a hook is planted");
+    assert_eq!(std::fs::read_to_string(project.join(".env")).unwrap(), "KEY=the-real-one");
+    bed.driver.destroy(&spec.id).unwrap();
+}
