@@ -32,6 +32,7 @@ mod record;
 mod sandbox_files;
 mod sandboxes;
 mod secrets;
+mod services;
 mod terminal;
 mod tools;
 mod undo;

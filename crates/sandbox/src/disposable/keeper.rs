@@ -300,7 +300,8 @@ impl Keeper {
         self.claimed.touch();
         let end = if command.timed_out { RunEnd::TimedOut } else { RunEnd::Command(ending) };
         self.log.exec_end(command.pid.unsigned_abs(), end, command.began.elapsed())?;
-        if let Some(client) = command.client.filter(|_| !command.detached) {
+        // Also of one that is detached, as long as whoever started it listens.
+        if let Some(client) = command.client {
             if let Some(known) = self.clients.get_mut(&client) {
                 known.command = None;
             }

@@ -114,7 +114,7 @@ impl Text<'_> {
 
     fn check(&self, group: &Group) -> Result<(), ServicesError> {
         if group.services.is_empty() {
-            return Err(self.wrong(None, "it describes no service", "see `man redoma-up`"));
+            return Err(self.wrong(None, "it describes no service", "redoma man up"));
         }
         if group.services.len() > MOST_SERVICES {
             return Err(self.wrong(

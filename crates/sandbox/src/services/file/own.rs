@@ -72,7 +72,7 @@ enum Scalar {
 pub(super) fn read(text: &Text<'_>) -> Result<Group, ServicesError> {
     let file: File = toml::from_str(text.text).map_err(|error| {
         let line = error.span().and_then(|span| text.line_of(span.start));
-        text.wrong(line, error.message(), "see `man redoma-up`")
+        text.wrong(line, error.message(), "redoma man up")
     })?;
     let mut services = BTreeMap::new();
     for (name, entry) in file.service {

@@ -36,7 +36,7 @@ pub(super) fn read(text: &Text<'_>) -> Result<Node, ServicesError> {
     let root = loop {
         match reader.next()? {
             (Event::StreamStart | Event::DocumentStart(_) | Event::Nothing, _) => {}
-            (Event::StreamEnd, _) => return Err(text.wrong(None, "it is empty", "see `man redoma-up`")),
+            (Event::StreamEnd, _) => return Err(text.wrong(None, "it is empty", "redoma man up")),
             (event, line) => break reader.node(event, line, 0)?,
         }
     };
