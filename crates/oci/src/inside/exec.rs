@@ -168,6 +168,7 @@ impl Session {
             signals,
             deadline,
             terminal,
+            terminal_over: false,
             ends,
             input: VecDeque::new(),
             input_over: false,
@@ -238,6 +239,8 @@ struct Running {
     signals: SignalFd,
     deadline: Option<Instant>,
     terminal: Option<OwnedFd>,
+    /// Nobody inside has it open any more.
+    terminal_over: bool,
     ends: Ends,
     input: VecDeque<u8>,
     input_over: bool,
@@ -301,7 +304,11 @@ impl Running {
         let sink = self.terminal.as_ref().filter(|_| self.ends.stdin.is_none()).or(self.ends.stdin.as_ref());
         let input = sink.filter(|_| !self.input.is_empty()).map(|sink| want(sink.as_fd(), PollFlags::OUT));
         let room = session.waiting.len() < MOST_WAITING;
-        let terminal = self.terminal.as_ref().filter(|_| room).map(|end| want(end.as_fd(), PollFlags::IN));
+        let terminal = self
+            .terminal
+            .as_ref()
+            .filter(|_| room && !self.terminal_over)
+            .map(|end| want(end.as_fd(), PollFlags::IN));
         let outputs: Vec<(usize, u8)> = self
             .ends
             .outputs
@@ -396,7 +403,8 @@ impl Running {
             _ => {
                 match at {
                     Some(at) => drop(self.ends.outputs.remove(at)),
-                    None => self.terminal = None,
+                    // Open still: closing it would hang up on whoever leads its session, and has not ended yet.
+                    None => self.terminal_over = true,
                 }
                 false
             }
@@ -426,7 +434,10 @@ impl Running {
 
     fn has_more(&self, number: u8) -> bool {
         let output = self.ends.outputs.iter().find(|(one, _)| *one == number).map(|(_, end)| end);
-        let Some(end) = output.or(self.terminal.as_ref().filter(|_| number == 0)) else { return false };
+        let Some(end) = output.or(self.terminal.as_ref().filter(|_| number == 0 && !self.terminal_over))
+        else {
+            return false;
+        };
         let mut wait = [PollFd::new(end, PollFlags::IN)];
         rustix::event::poll(&mut wait, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
