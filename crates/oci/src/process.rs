@@ -36,6 +36,8 @@ pub(crate) struct Remote {
     pid: u32,
     /// A byte for each thing that happened.
     events: UnixStream,
+    /// Of a detached command nothing is told: the other end stays open, so that nobody takes it for ended.
+    _untold: Option<UnixStream>,
     happened: Arc<Shared>,
     terminal: Option<OwnedFd>,
     /// Closed when nothing is to be read for the command any more.
@@ -90,9 +92,17 @@ impl Remote {
         };
         let (events, tell) = UnixStream::pair().map_err(no_streams)?;
         let happened = Arc::new(Shared { credit: Mutex::new(WINDOW), ..Shared::default() });
-        let mut remote =
-            Self { pid, events, happened, terminal: None, _reading: None, _driver: driver.clone() };
+        let mut remote = Self {
+            pid,
+            events,
+            _untold: None,
+            happened,
+            terminal: None,
+            _reading: None,
+            _driver: driver.clone(),
+        };
         if command.detached {
+            remote._untold = Some(tell);
             return Ok(remote);
         }
         let (line, words) = unbounded_channel();
