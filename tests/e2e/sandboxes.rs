@@ -264,6 +264,11 @@ fn what_is_mounted_is_guarded_as_in_a_run() {
     assert!(seen.out().contains("main.py"), "{}", seen.out());
     assert_eq!(b.project.read("main.py"), "changed\n");
     assert!(!b.project.path().join(".git/hooks/post-checkout").exists());
+    // What is not there yet may not appear, or the host would run it.
+    let _ = b.shell("one", "echo evil > .envrc; mkdir -p .vscode; echo evil > .vscode/tasks.json");
+    let _ = b.redoma("sandbox rm one").ok();
+    assert!(!b.project.path().join(".envrc").exists());
+    assert!(!b.project.path().join(".vscode/tasks.json").exists());
     let aside = b.project.redoma(["sandbox", "create", "--name", "two", "--mount", ".:/workspace:overlay"]);
     let _ = aside.run().ok();
     let _ = b.shell("two", "echo aside > main.py; cat main.py").ok();

@@ -31,11 +31,13 @@ pub(crate) struct Folders<'a> {
 /// What is enforced: the built-in rules about the system, the administrator's ceiling, and what was asked for.
 pub(crate) fn policy(homes: &Homes, spec: &Spec) -> Result<ResolvedPolicy, DriverError> {
     let sources = Settings::sources_of_sandbox(spec.rules.policy.as_deref())?;
-    // A project that is not there: nothing of the caller's is granted but what is mounted.
-    let nowhere = homes.state().join("sandboxes").join(spec.id.as_str()).join("nothing");
+    // Nothing of the caller's is granted but what is mounted. What may not appear in a project may not appear in what is
+    // mounted to be written either.
+    let nowhere = || homes.state().join("sandboxes").join(spec.id.as_str()).join("nothing");
+    let project = written(spec).next().map_or_else(nowhere, |mount| mount.from.clone());
     let settings = Settings {
         homes: homes.clone(),
-        project: Project { root: nowhere.clone(), cwd: nowhere, git_dirs: Vec::new() },
+        project: Project { root: project.clone(), cwd: project, git_dirs: Vec::new() },
         user: String::new(),
         uid: rustix::process::geteuid().as_raw(),
     };
@@ -60,6 +62,11 @@ pub(crate) fn policy(homes: &Homes, spec: &Spec) -> Result<ResolvedPolicy, Drive
     let disk = [policy.limits.disk, spec.amounts.disk].into_iter().flatten().min();
     policy.limits.disk = disk;
     Ok(policy)
+}
+
+/// The host's folders that the sandbox writes.
+pub(crate) fn written(spec: &Spec) -> impl Iterator<Item = &Mount> {
+    spec.mounts.iter().filter(|mount| mount.writable && !mount.overlay && mount.from.is_dir())
 }
 
 /// Of an image nothing of the host's system is there to be ruled.

@@ -25,6 +25,7 @@ use super::command::{Commands, Running};
 use super::control::{Ask, Refusal, Tell};
 use super::drawing;
 use super::gauge::Gauge;
+use super::guard::Guard;
 use super::raise::{Raised, raise};
 use super::store::{Claimed, Record, Store};
 use crate::ask::Answered;
@@ -32,6 +33,7 @@ use crate::driver::{DriverError, SandboxId};
 use crate::error::RunError;
 use crate::gateway::{Served, Serving};
 use crate::homes::Homes;
+use crate::quarantine::Quarantined;
 use crate::record::{RunRecord, micros};
 use crate::run::{NetworkSummary, RunEnd};
 
@@ -51,8 +53,13 @@ struct Keeper {
     gateway: Option<Serving>,
     /// Where there is a limit to what it changes on the disk.
     gauge: Option<Gauge>,
+    /// Where the host's folders are written.
+    guard: Option<Guard>,
+    homes: Homes,
     /// That limit, once it is passed.
     full: Option<u64>,
+    /// How many things were moved away.
+    quarantined: usize,
     network: NetworkSummary,
     listener: UnixListener,
     clients: HashMap<u64, Client>,
@@ -135,7 +142,7 @@ impl Keeper {
         .map_err(DriverError::Start)?;
         claimed.note_session(session)?;
         match raise(homes, store, &record, &policy, session, &mut log) {
-            Ok(Raised { jail, limits, gateway, gauge, variables }) => {
+            Ok(Raised { jail, limits, gateway, gauge, guard, variables }) => {
                 let listener = listen(store, id)?;
                 let commands = Commands::new(&claimed.folder, &record, session, variables);
                 Ok(Some(Self {
@@ -147,7 +154,10 @@ impl Keeper {
                     limits,
                     gateway,
                     gauge,
+                    guard,
+                    homes: homes.clone(),
                     full: None,
+                    quarantined: 0,
                     network: NetworkSummary::default(),
                     listener,
                     clients: HashMap::new(),
@@ -186,6 +196,8 @@ impl Keeper {
 
     /// Until it is told to end, its time is up, nothing has gone on for a while, or the boundary broke.
     fn serve(&mut self) -> Result<RunEnd, RunError> {
+        let found = self.guard.as_mut().map(Guard::listen).transpose()?;
+        self.note(&found.unwrap_or_default())?;
         while !self.over {
             let now = Instant::now();
             if self.deadline.is_some_and(|deadline| deadline <= now) {
@@ -201,6 +213,10 @@ impl Keeper {
             }
             if ready.gateway {
                 self.hear_gateway()?;
+            }
+            if ready.guard {
+                let found = self.guard.as_mut().map(Guard::handle).transpose()?;
+                self.note(&found.unwrap_or_default())?;
             }
             if let Some(limit) = ready.gauge.then(|| self.gauge.as_ref()?.passed()).flatten() {
                 self.full = Some(limit);
@@ -222,6 +238,7 @@ impl Keeper {
             vec![PollFd::new(&self.jail, PollFlags::IN), PollFd::new(&self.listener, PollFlags::IN)];
         let gateway = self.gateway.as_ref().map(|gateway| push(&mut fds, gateway.as_fd()));
         let gauge = self.gauge.as_ref().map(|gauge| push(&mut fds, gauge.as_fd()));
+        let guard = self.guard.as_ref().and_then(Guard::fd).map(|guard| push(&mut fds, guard));
         let clients: Vec<(u64, usize)> =
             self.clients.iter().map(|(id, client)| (*id, push(&mut fds, client.channel.as_fd()))).collect();
         let logs: Vec<(u32, usize)> =
@@ -241,9 +258,18 @@ impl Keeper {
             listener: any(1),
             gateway: gateway.is_some_and(any),
             gauge: gauge.is_some_and(any),
+            guard: guard.is_some_and(any),
             clients: clients.iter().filter(|(_, at)| any(*at)).map(|(id, _)| *id).collect(),
             logs: logs.iter().filter(|(_, at)| any(*at)).map(|(number, _)| *number).collect(),
         })
+    }
+
+    fn note(&mut self, found: &[Quarantined]) -> Result<(), RunError> {
+        /// Of more, the record holds none: a command that makes them is at it on purpose, to fill it.
+        const RECORDED: usize = 256;
+        let room = RECORDED.saturating_sub(self.quarantined);
+        self.quarantined += found.len();
+        found.iter().take(room).try_for_each(|one| self.log.quarantined(one))
     }
 
     fn accept(&mut self) {
@@ -380,6 +406,8 @@ impl Keeper {
         let _ = fs::remove_file(store.socket(id));
         let _ = fs::remove_file(self.claimed.folder.join(super::store::PAUSED));
         self.commands.drain_logs();
+        let found = self.guard.take().map(|mut guard| guard.finish(&self.homes, &self.policy));
+        self.note(&found.unwrap_or_default()).map_err(DriverError::Start)?;
         let (network, log) = (&mut self.network, &mut self.log);
         let served = self.gateway.take().map_or(Ok(()), |gateway| {
             gateway.finish(&mut |event| {
@@ -429,6 +457,7 @@ struct Ready {
     listener: bool,
     gateway: bool,
     gauge: bool,
+    guard: bool,
     clients: Vec<u64>,
     logs: Vec<u32>,
 }

@@ -10,6 +10,7 @@ mod control;
 mod drawing;
 mod files;
 mod gauge;
+mod guard;
 mod ids;
 mod images;
 mod keeper;

@@ -9,6 +9,7 @@ use redoma_policy::{ResolvedPolicy, Tier};
 
 use super::drawing::{self, Folders};
 use super::gauge::{self, Gauge};
+use super::guard::Guard;
 use super::peers::Peers;
 use super::store::{Record, Store, failed};
 use crate::canary;
@@ -26,6 +27,7 @@ pub(super) struct Raised {
     pub(super) limits: Limits,
     pub(super) gateway: Option<Serving>,
     pub(super) gauge: Option<Gauge>,
+    pub(super) guard: Option<Guard>,
     /// What programs are told about the network.
     pub(super) variables: Vec<(String, OsString)>,
 }
@@ -48,6 +50,7 @@ pub(super) fn raise(
     let mut view = folders.draw(homes, spec, policy)?;
     let needed = policy.network.needs_gateway() || !spec.peers.is_empty();
     let prepared = prepare_gateway(policy, session, &view.canaries, needed)?;
+    let guard = Guard::set_up(spec, &view, &folders.folder).map_err(DriverError::Start)?;
     let prepared = prepared.map(|prepared| prepared.with_peers(Peers::of(spec, store)));
     if let Some(prepared) = &prepared {
         view.layout.extend(folders.network_pieces(spec, prepared)?);
@@ -82,7 +85,7 @@ pub(super) fn raise(
         let changed = gauge::changed(&folders.folder, spec.mounts.len());
         Gauge::start(&changed, limit.0).map_err(|source| failed("measure", &folders.folder, source))
     });
-    Ok(Raised { jail, limits, gateway, gauge: gauge.transpose()?, variables })
+    Ok(Raised { jail, limits, gateway, gauge: gauge.transpose()?, guard, variables })
 }
 
 fn prepare_gateway(
