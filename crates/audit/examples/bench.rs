@@ -91,6 +91,7 @@ fn meta() -> Result<SessionMeta, redoma_audit::Error> {
         cwd: "/home/a/project".into(),
         project: None,
         agent: None,
+        sandbox: None,
         driver: "native".into(),
         tier: Tier::Full,
         net: "none".into(),

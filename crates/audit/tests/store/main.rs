@@ -66,6 +66,7 @@ fn meta() -> SessionMeta {
         cwd: "/home/a/project".into(),
         project: Some("/home/a/project".into()),
         agent: None,
+        sandbox: None,
         driver: "native".into(),
         tier: Tier::Full,
         net: "none".into(),
