@@ -4,6 +4,7 @@
 //! be seen inside, listens on a socket for the helper in the namespace, takes the namespace's ends from it, and has a gateway
 //! serve them. It ends with the helper, and the gateway with it: what no gateway has, leads nowhere.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -89,12 +90,13 @@ pub fn held(homes: &Homes, policy: &ResolvedPolicy) -> Result<Held, DriverError>
     let found = view::search(policy, homes, walk::Limits::default());
     let found = found.map_err(|error| DriverError::Start(error.into()))?;
     let Findings { denied, protected, specials, .. } = Findings::collect(policy, &found);
-    let denied = denied.into_iter().map(|one| (one.kind == FileKind::Dir, one.path));
-    let specials = specials.into_iter().map(|path| (false, path));
-    Ok(Held {
-        denied: denied.chain(specials).map(|(folder, path)| (path, folder)).collect(),
-        protected: protected.into_iter().map(|one| one.path).collect(),
-    })
+    let denied = denied.into_iter().map(|one| (one.path, one.kind == FileKind::Dir));
+    let specials = specials.into_iter().map(|path| (path, false));
+    // Several rules may hold one path, and an engine mounts on a place once. Denied beats protected.
+    let denied: BTreeMap<PathBuf, bool> = denied.chain(specials).collect();
+    let protected: BTreeSet<PathBuf> = protected.into_iter().map(|one| one.path).collect();
+    let protected = protected.into_iter().filter(|path| !denied.contains_key(path)).collect();
+    Ok(Held { denied: denied.into_iter().collect(), protected })
 }
 
 /// Where a keeper puts what is to be seen as `/run/redoma` inside, and `resolv.conf`, which is for `/etc`.

@@ -1,6 +1,7 @@
 //! Files in and out of a sandbox: by the root folder that its keeper holds, as its user 0 where there are other users inside.
 
 use std::io::{Read, Seek};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde::Serialize;
@@ -10,6 +11,9 @@ use super::control::{Ask, Line};
 use super::{Native, mapped};
 use crate::driver::{Copied, DriverError, Entry, Files, SandboxId};
 use crate::transfer::{Inside, Limits, TransferError};
+
+/// The links of `/proc/self/task` in a process with one thread: two, and one for each folder in it.
+const ONE_THREAD: u64 = 3;
 
 /// The files of a sandbox.
 struct Reached {
@@ -66,11 +70,12 @@ impl Files for Reached {
 }
 
 /// With the rights of the sandbox's user 0 over the files of its other users, where there are any and the caller has not all
-/// rights anyway.
+/// rights anyway. A process with threads cannot become somebody else by a fork: there the caller's own rights have to do.
 fn as_owner<T: Serialize + DeserializeOwned>(
     act: impl FnOnce() -> Result<T, TransferError>,
 ) -> Result<T, DriverError> {
-    if rustix::process::geteuid().is_root() || mapped::identity(true).is_err() {
+    let alone = std::fs::metadata("/proc/self/task").is_ok_and(|tasks| tasks.nlink() == ONE_THREAD);
+    if rustix::process::geteuid().is_root() || !alone || mapped::identity(true).is_err() {
         return Ok(act()?);
     }
     let done: Result<T, (String, String)> =
